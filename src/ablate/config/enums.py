@@ -1,0 +1,117 @@
+"""Every choice a configuration can make, named as in YAML."""
+
+from enum import StrEnum
+
+
+class Stack(StrEnum):
+    decoder = "decoder"
+
+
+class Norm(StrEnum):
+    layernorm = "layernorm"
+    rmsnorm = "rmsnorm"
+    none = "none"
+
+
+class Placement(StrEnum):
+    """Where the norm N stands around a sublayer f with input x."""
+
+    pre = "pre"  # x + f(N(x))
+    post = "post"  # N(x + f(x))
+    peri = "peri"  # x + N(f(N(x)))
+    sublayer = "sublayer"  # x + N(f(x))
+
+
+class Activation(StrEnum):
+    relu = "relu"
+    gelu = "gelu"
+    gelu_tanh = "gelu_tanh"
+    swiglu = "swiglu"
+
+
+class Position(StrEnum):
+    learned = "learned"
+    sinusoidal = "sinusoidal"
+    rope = "rope"
+    none = "none"
+
+
+class Site(StrEnum):
+    """A place that can carry a bias. The order is the order in which sites are printed and hashed."""
+
+    q = "q"
+    k = "k"
+    v = "v"
+    o = "o"
+    up = "up"
+    gate = "gate"
+    down = "down"
+    head = "head"
+    norm = "norm"
+    qk_norm = "qk_norm"
+
+
+class BiasInit(StrEnum):
+    zeros = "zeros"
+    torch = "torch"  # nn.Linear's default: uniform in ±1/sqrt(fan_in)
+
+
+class Init(StrEnum):
+    gpt2 = "gpt2"  # N(0, 0.02), residual outputs scaled by 1/sqrt(2 layers)
+    fan_in = "fan_in"  # N(0, 1/fan_in) for matrices
+
+
+class Source(StrEnum):
+    stdlib = "stdlib"
+    synthetic = "synthetic"
+    text = "text"
+    hub = "hub"
+
+
+class Decay(StrEnum):
+    coupled = "coupled"  # torch's AdamW: decay multiplied by the learning rate
+    independent = "independent"  # decay follows the schedule only (Wortsman 2023, section 3.2.2)
+
+
+class Decayed(StrEnum):
+    matrices = "matrices"
+    all = "all"
+
+
+class ClipOver(StrEnum):
+    all = "all"
+    common = "common"  # the coefficient is taken from parameters that are not biases
+
+
+class Schedule(StrEnum):
+    cosine = "cosine"
+    linear = "linear"
+    constant = "constant"
+    wsd = "wsd"
+
+
+class Precision(StrEnum):
+    fp32 = "fp32"
+    bf16 = "bf16"
+
+
+class Device(StrEnum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Keep(StrEnum):
+    """What a finished run keeps of its checkpoints."""
+
+    weights = "weights"
+    ring = "ring"
+    none = "none"
+
+
+class FieldClass(StrEnum):
+    """What a field means for identity: only `science` enters the run id."""
+
+    science = "science"
+    observe = "observe"
+    control = "control"

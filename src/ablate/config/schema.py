@@ -1,0 +1,212 @@
+"""The schema: what one configuration says, key by key.
+
+Each field carries its class (science, observe, control), its range and one line of documentation; the
+checks, `ablate config --keys` and the docs read them from here. A field made with `derived` is null in
+YAML and filled by `resolve`; its annotation is the type it has afterwards.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ablate.config.enums import (
+    Activation,
+    BiasInit,
+    ClipOver,
+    Decay,
+    Decayed,
+    Device,
+    FieldClass,
+    Init,
+    Keep,
+    Norm,
+    Placement,
+    Position,
+    Precision,
+    Schedule,
+    Source,
+    Stack,
+)
+
+SCHEMA_VERSION = 1
+
+
+def _setting(klass: FieldClass, default: Any, doc: str, **rules: Any) -> Any:
+    """A dataclass field with its class, documentation and range (gt, ge, lt, le, derived, neutral)."""
+    metadata = {"class": klass, "doc": doc, **rules}
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def science(default: Any, doc: str, **rules: Any) -> Any:
+    """A field that defines the experiment: part of the run id."""
+    return _setting(FieldClass.science, default, doc, **rules)
+
+
+def observe(default: Any, doc: str, **rules: Any) -> Any:
+    """A field that says what is looked at: stored, never part of the run id."""
+    return _setting(FieldClass.observe, default, doc, **rules)
+
+
+def control(default: Any, doc: str, **rules: Any) -> Any:
+    """A field that says how and where a run is carried out: never part of the run id."""
+    return _setting(FieldClass.control, default, doc, **rules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    stack: Stack = science(Stack.decoder, "the stack of blocks")
+    layers: int = science(4, "number of blocks", ge=1)
+    width: int = science(64, "residual stream width", ge=1)
+    heads: int = science(4, "query heads", ge=1)
+    kv_heads: int = science(None, "key and value heads (null: as many as heads)", ge=1, derived=True)
+    head_dim: int = science(None, "width of one head (null: width / heads)", ge=1, derived=True)
+    ffn: int = science(
+        None,
+        "hidden width of the MLP (null: 4 width; swiglu: 8/3 width, to a multiple of 8)",
+        ge=1,
+        derived=True,
+    )
+    context: int = science(64, "tokens in one training window", ge=2)
+    bias: tuple[str, ...] = science(
+        ("all",), "sites with a bias: none, linear, norm, all, qkv, ffn or a list of sites", words=True
+    )
+    bias_init: BiasInit = science(BiasInit.zeros, "how linear biases start")
+    norm: Norm = science(Norm.layernorm, "kind of norm")
+    eps: float = science(1e-5, "epsilon inside every norm", gt=0, lt=1)
+    placement: Placement = science(Placement.pre, "where the norm stands around a sublayer")
+    parallel: bool = science(False, "attention and MLP side by side in one residual step (PaLM)")
+    activation: Activation = science(Activation.gelu, "activation of the MLP")
+    position: Position = science(Position.learned, "how positions are told apart")
+    rope_theta: float = science(10000.0, "base of the rotary frequencies", gt=0)
+    qk_norm: bool = science(False, "normalise queries and keys per head")
+    window: int | None = science(None, "sliding attention window in tokens (null: whole context)", ge=1)
+    tie_embeddings: bool = science(True, "the head shares the embedding matrix")
+    embed_norm: bool = science(False, "a norm right after the embedding")
+    final_norm: bool = science(None, "a norm before the head (null: on, but off for post)", derived=True)
+    init: Init = science(Init.gpt2, "initialisation of matrices")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    source: Source = science(Source.stdlib, "where the text comes from")
+    paths: tuple[str, ...] = control(
+        (), "text: files or globs (txt, md, py, jsonl, parquet); identified by content"
+    )
+    field: str = science("text", "text, hub: name of the text column in jsonl, parquet and data sets")
+    name: str | None = science(None, "hub: data set name or local path")
+    subset: str | None = science(None, "hub: configuration of the data set")
+    revision: str | None = science(None, "hub: revision of the data set")
+    split: str = science("train", "hub: split of the data set")
+    streaming: bool = control(False, "hub: stream instead of downloading whole")
+    max_bytes: int | None = science(None, "read at most this much text, in bytes (null: all)", ge=1)
+    tokens: int = science(500_000, "synthetic: length of the training stream", ge=1)
+    branching: int = science(4, "synthetic: successors of each token; sets the entropy rate", ge=2)
+    vocab_size: int = science(512, "vocabulary of the byte-level BPE (synthetic: of the source)", ge=2)
+    tokenizer: str | None = control(
+        None, "a tokenizer.json to use instead of training one; identified by content"
+    )
+    data_seed: int = science(None, "seed of the batch order (null: seed)", ge=0, derived=True)
+    split_seed: int = science(0, "seed of the held-out split", ge=0)
+    val_fraction: float = science(0.05, "share of the documents held out", gt=0, lt=1)
+    val_tokens: int = science(16_384, "held-out tokens in every evaluation, at most", ge=1)
+    cache: str | None = control(None, "cache folder (null: $ABLATE_CACHE, else the user's cache folder)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimConfig:
+    lr: float = science(3e-3, "peak learning rate", gt=0)
+    beta1: float = science(0.9, "AdamW first-moment decay", ge=0, lt=1)
+    beta2: float = science(0.95, "AdamW second-moment decay", ge=0, lt=1)
+    eps: float = science(1e-8, "AdamW epsilon", ge=0)
+    weight_decay: float = science(0.1, "weight decay", ge=0)
+    decay: Decay = science(Decay.coupled, "is weight decay multiplied by the learning rate")
+    decayed: Decayed = science(
+        Decayed.matrices, "which parameters decay: matrices only, or biases and gains too"
+    )
+    decay_embeddings: bool = science(True, "embeddings count as decayed matrices")
+    clip: float = science(1.0, "clip the gradient norm to this value (0: off)", ge=0)
+    clip_over: ClipOver = science(ClipOver.all, "parameters whose norm sets the clipping coefficient")
+    warmup: float = science(0.1, "linear warm-up: steps, or a fraction of them if below 1", ge=0)
+    schedule: Schedule = science(Schedule.cosine, "learning rate after warm-up")
+    final_lr: float = science(
+        0.1, "learning rate at the end, as a fraction of lr (not for constant)", ge=0, le=1
+    )
+    cooldown: float = science(0.2, "wsd: final decay, steps or a fraction of them if below 1", ge=0)
+    steps: int = science(200, "optimiser steps", ge=1)
+    batch: int = science(16, "windows in one optimiser step", ge=1)
+    accumulation: int = science(1, "micro-batches a step is split into", ge=1)
+    z_loss: float = science(0.0, "weight of the mean squared log partition function (PaLM)", ge=0)
+    precision: Precision = science(Precision.fp32, "arithmetic of matrix products; parameters stay fp32")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeConfig:
+    outputs: bool = observe(True, "output L2 of every linear, every step")
+    gradients: bool = observe(True, "gradient norm per site, every step")
+    every: int = observe(10, "cadence of the costlier probes, in steps (0: off)", ge=0)
+    queries: int = observe(16, "query positions sampled for the largest attention logit", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalConfig:
+    every: int = observe(
+        None, "cadence of the held-out loss, in steps (null: a quarter of the run)", ge=1, derived=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictConfig:
+    """Thresholds of DESIGN's verdict; sources stand in `ablate.verdict`."""
+
+    cap: float = observe(
+        0.05, "share of the gap within which a loss counts as at the start or at the unigram", gt=0, lt=1
+    )
+    giveback: float = observe(
+        0.5, "share of the best gain given back at the end that counts as diverged", gt=0, le=1
+    )
+    learned: float = observe(
+        0.3, "excess loss, in gaps, below which a run has learned beyond the unigram", gt=0
+    )
+    rise: float = observe(0.5, "rise above the running minimum, in gaps, that counts as a collapse", gt=0)
+    early: float = observe(0.25, "share of the run within which learning counts as early", gt=0, le=1)
+    tail: float = observe(0.1, "share of the run that counts as its end", gt=0, le=1)
+    patience: int = observe(20, "rows recorded from the first non-finite step on", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    root: str = control("runs", "folder of all studies")
+    device: Device = control(Device.auto, "where to train")
+    threads: int = control(1, "CPU threads of one run", ge=1)
+    compile: bool = control(False, "torch.compile each block")
+    checkpoint_every: int = control(
+        None, "steps between checkpoints (null: a fifth of the run)", ge=1, derived=True
+    )
+    keep: Keep = control(Keep.weights, "what a finished run keeps of its checkpoints")
+    allow_code_change: bool = control(False, "start a queued run although the code changed since")
+    notes: str = control("", "free text for people")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepConfig:
+    axes: dict[str, Any] = control(
+        {}, "factors an experiment brings along: key to list of values, or a sweep as on the command line"
+    )
+    redo: bool = control(False, "train again what is already done")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    probe: ProbeConfig = field(default_factory=ProbeConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    verdict: VerdictConfig = field(default_factory=VerdictConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+    sweep: SweepConfig = field(default_factory=SweepConfig)
+    seed: int = science(
+        0, "seed of the initialisation, and of the batch order unless data.data_seed is set", ge=0
+    )
+    study: str = control("default", "the study this run belongs to: a folder below run.root")
