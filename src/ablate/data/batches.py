@@ -1,0 +1,88 @@
+"""Training batches as a pure function of (data_seed, step).
+
+Shapes: N training windows, B windows of a batch, T tokens of a window, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+ROUNDS = 6
+# Odd constants of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators").
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
+ROUND_KEYS = [np.uint64((0xD1B54A32D192ED03 * (r + 1)) & 0xFFFFFFFFFFFFFFFF) for r in range(ROUNDS)]
+
+
+def permute(position_B: Words, size: int, key_B: Words) -> Words:
+    """Where each position in [0, size) goes under the permutation of its own 64-bit key.
+
+    A Feistel network over pairs (left, right) in Z_a × Z_b with a·b just above `size`, with cycle walking
+    down to it (Black & Rogaway 2002, "Ciphers with arbitrary finite domains", methods 2 and 3): a
+    bijection for every size and key, at a cost that does not depend on the size.
+    """
+    b = math.isqrt(size - 1) + 1
+    moduli = np.uint64(-(-size // b)), np.uint64(b)
+    place_B = _network(position_B, moduli, key_B)
+    while (outside_B := place_B >= np.uint64(size)).any():
+        place_B[outside_B] = _network(place_B[outside_B], moduli, key_B[outside_B])
+    return place_B
+
+
+def _network(place_B: Words, moduli: tuple[np.uint64, np.uint64], key_B: Words) -> Words:
+    a, b = moduli
+    left_B, right_B = np.divmod(place_B, b)
+    for number in range(0, ROUNDS, 2):
+        left_B = (left_B + _mix(right_B * GOLDEN + (key_B ^ ROUND_KEYS[number])) % a) % a
+        right_B = (right_B + _mix(left_B * GOLDEN + (key_B ^ ROUND_KEYS[number + 1])) % b) % b
+    return left_B * b + right_B
+
+
+def _mix(word_B: Words) -> Words:
+    """The output function of splitmix64: every bit of the result depends on every bit of the word."""
+    word_B = (word_B ^ (word_B >> SHIFT_1)) * MIX_1
+    word_B = (word_B ^ (word_B >> SHIFT_2)) * MIX_2
+    return word_B ^ (word_B >> SHIFT_3)
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The batches of one run; window w covers train[w·T : w·T + T + 1]."""
+
+    train: NDArray[np.unsignedinteger]
+    unigram_V: NDArray[np.float64]
+    context: int
+    batch: int
+    data_seed: int
+
+    @cached_property
+    def windows(self) -> int:
+        """N, the number of windows without overlap: one epoch."""
+        return (len(self.train) - 1) // self.context
+
+    @cached_property
+    def _seed(self) -> Words:
+        return _mix(np.array([self.data_seed % 2**64], dtype=np.uint64) + GOLDEN)
+
+    def order(self, step: int) -> NDArray[np.int64]:
+        """window_B of a step: sample s = step·B + i is entry s mod N of the permutation of epoch s // N."""
+        epoch_B, position_B = np.divmod(step * self.batch + np.arange(self.batch), self.windows)
+        key_B = _mix(self._seed + (epoch_B.astype(np.uint64) + np.uint64(1)) * GOLDEN)
+        return permute(position_B.astype(np.uint64), self.windows, key_B).astype(np.int64)
+
+    def at(self, step: int) -> NDArray[np.int64]:
+        """batch_BT1 of a step: no window twice in an epoch, and every epoch in a new order."""
+        start_B1 = self.order(step)[:, None] * self.context
+        batch_BT1: NDArray[np.int64] = self.train[start_B1 + np.arange(self.context + 1)].astype(np.int64)
+        return batch_BT1
+
+    def unigram(self, batch_BT1: NDArray[np.int64]) -> float:
+        """Cross-entropy of the batch's targets under the training unigram, in nats per token."""
+        return float(self.unigram_V[batch_BT1[:, 1:]].mean())

@@ -1,0 +1,101 @@
+"""The prepared data of a run: token files, facts, held-out windows.
+
+Shapes: N held-out windows, T tokens of a window, V vocabulary, S tokens of a stream.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ablate.config import DataConfig, UserError
+from ablate.data.batches import Batches
+
+TRAIN, VAL, COUNTS, TOKENIZER = "train.bin", "val.bin", "counts.bin", "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What a run records about its data."""
+
+    source: str
+    fingerprint: str
+    documents: int
+    bytes: int  # UTF-8 bytes of the documents
+    vocab_size: int
+    train_tokens: int
+    val_tokens: int  # the whole held-out stream; an evaluation reads data.val_tokens of it at most
+    tokens_sha256: str  # of the digests of train.bin and val.bin
+    tokenizer_sha256: str | None  # None for a source of tokens
+    unigram_entropy: float  # u: nats per evaluated token under the add-one unigram of the training tokens
+    entropy_rate: float | None  # nats per token, where it is known
+
+
+@dataclass(frozen=True, eq=False)
+class TokenData:
+    """Training tokens (memory-mapped) and the fixed windows of every evaluation."""
+
+    facts: DataFacts
+    context: int
+    train: NDArray[np.unsignedinteger]  # S
+    val_NT: NDArray[np.int64]  # [N, T + 1]: inputs val_NT[:, :-1], targets val_NT[:, 1:]
+    unigram_V: NDArray[np.float64]  # −ln p in nats
+    tokenizer: Path | None
+
+    def batches(self, batch: int, data_seed: int) -> Batches:
+        """The batches of `batch` windows in the order that `data_seed` gives."""
+        return Batches(self.train, self.unigram_V, self.context, batch, data_seed)
+
+
+def open_tokens(folder: Path, facts: dict[str, Any], data: DataConfig, context: int) -> TokenData:
+    """The token data of a complete cache entry, for windows of `context` tokens.
+
+    Raises UserError where a side has too few tokens for one window.
+    """
+    train, val = (_map(folder / name, facts["dtype"]) for name in (TRAIN, VAL))
+    _require(len(train), len(val), data, context)
+    counts_V = np.fromfile(folder / COUNTS, dtype="<i8")
+    unigram_V = np.log(counts_V.sum() + len(counts_V)) - np.log1p(counts_V)
+    windows = max(1, min(data.val_tokens, len(val) - 1) // context)
+    start_N1 = np.arange(windows)[:, None] * context
+    val_NT = val[start_N1 + np.arange(context + 1)].astype(np.int64)
+    return TokenData(
+        facts=DataFacts(
+            source=data.source.value,
+            fingerprint=facts["fingerprint"],
+            documents=facts["documents"],
+            bytes=facts["bytes"],
+            vocab_size=len(counts_V),
+            train_tokens=len(train),
+            val_tokens=len(val),
+            tokens_sha256=facts["tokens_sha256"],
+            tokenizer_sha256=facts["tokenizer_sha256"],
+            unigram_entropy=float(unigram_V[val_NT[:, 1:]].mean()),
+            entropy_rate=facts["entropy_rate"],
+        ),
+        context=context,
+        train=train,
+        val_NT=val_NT,
+        unigram_V=unigram_V,
+        tokenizer=folder / TOKENIZER if facts["tokenizer_sha256"] else None,
+    )
+
+
+def _map(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:
+    if path.stat().st_size == 0:
+        return np.empty(0, dtype=dtype)  # an empty file cannot be mapped
+    return np.memmap(path, dtype=dtype, mode="r")
+
+
+def _require(train: int, val: int, data: DataConfig, context: int) -> None:
+    if min(train, val) > context:
+        return
+    short = "training" if train <= context else "held-out"
+    raise UserError(
+        f"the corpus is too small: {train:,} training and {val:,} held-out tokens "
+        f"(data.val_fraction = {data.val_fraction}) are too few {short} tokens for one window",
+        allowed=f"at least {context + 1:,} on each side (model.context + 1)",
+        hint="more text, a shorter model.context, or another data.val_fraction",
+    )
