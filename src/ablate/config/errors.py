@@ -16,6 +16,9 @@ class UserError(ValueError):
             lines.append(f"  try: {hint}")
         super().__init__("\n".join(lines))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.problem, self.allowed, self.hint)
+
 
 class ConfigError(UserError):
     """A configuration key or value that is refused before anything starts."""
@@ -23,5 +26,19 @@ class ConfigError(UserError):
     @classmethod
     def setting(cls, key: str, value: object, allowed: str, hint: str | None = None) -> "ConfigError":
         """The usual form: `key = value`, what is allowed, what to try."""
-        shown = "null" if value is None else value
-        return cls(f"{key} = {shown}", allowed=allowed, hint=hint)
+        return cls(f"{key} = {shown(value)}", allowed=allowed, hint=hint)
+
+
+def shown(value: object) -> str:
+    """A value as one writes it on the command line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(shown(item) for item in value) + "]"
+    return "''" if value == "" else str(value)
+
+
+def _rebuild(kind: type[UserError], problem: str, allowed: str | None, hint: str | None) -> UserError:
+    return kind(problem, allowed=allowed, hint=hint)

@@ -2,7 +2,7 @@
 
 Each field carries its class (science, observe, control), its range and one line of documentation; the
 checks, `ablate config --keys` and the docs read them from here. A field made with `derived` is null in
-YAML and filled by `resolve`; its annotation is the type it has afterwards.
+YAML and filled by `resolve`; its annotation is the type it has afterwards (as for `fraction`).
 """
 
 from dataclasses import dataclass, field
@@ -31,7 +31,14 @@ SCHEMA_VERSION = 1
 
 
 def _setting(klass: FieldClass, default: Any, doc: str, **rules: Any) -> Any:
-    """A dataclass field with its class, documentation and range (gt, ge, lt, le, derived, neutral)."""
+    """A dataclass field with its class, documentation and rules.
+
+    Rules: gt, ge, lt, le: the range. derived: null until `resolve` fills it. words: takes the words of
+    `model.bias`. fraction: steps, or a fraction of `optim.steps` if below 1; whole steps once resolved.
+    content: identified by what it points to (the data fingerprint), so it can be swept although its
+    text is not hashed. neutral: for science fields added later, the value that means "as before" and is
+    left out of the identity, so that older run ids stand.
+    """
     metadata = {"class": klass, "doc": doc, **rules}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=metadata)
@@ -83,7 +90,9 @@ class ModelConfig:
     window: int | None = science(None, "sliding attention window in tokens (null: whole context)", ge=1)
     tie_embeddings: bool = science(True, "the head shares the embedding matrix")
     embed_norm: bool = science(False, "a norm right after the embedding")
-    final_norm: bool = science(None, "a norm before the head (null: on, but off for post)", derived=True)
+    final_norm: bool = science(
+        None, "a norm before the head (null: on, but off for post and without a norm)", derived=True
+    )
     init: Init = science(Init.gpt2, "initialisation of matrices")
 
 
@@ -91,7 +100,7 @@ class ModelConfig:
 class DataConfig:
     source: Source = science(Source.stdlib, "where the text comes from")
     paths: tuple[str, ...] = control(
-        (), "text: files or globs (txt, md, py, jsonl, parquet); identified by content"
+        (), "text: files or globs (txt, md, py, jsonl, parquet); identified by content", content=True
     )
     field: str = science("text", "text, hub: name of the text column in jsonl, parquet and data sets")
     name: str | None = science(None, "hub: data set name or local path")
@@ -99,12 +108,12 @@ class DataConfig:
     revision: str | None = science(None, "hub: revision of the data set")
     split: str = science("train", "hub: split of the data set")
     streaming: bool = control(False, "hub: stream instead of downloading whole")
-    max_bytes: int | None = science(None, "read at most this much text, in bytes (null: all)", ge=1)
+    max_bytes: int | None = science(None, "stop reading after this much text, in bytes (null: all)", ge=1)
     tokens: int = science(500_000, "synthetic: length of the training stream", ge=1)
     branching: int = science(4, "synthetic: successors of each token; sets the entropy rate", ge=2)
     vocab_size: int = science(512, "vocabulary of the byte-level BPE (synthetic: of the source)", ge=2)
     tokenizer: str | None = control(
-        None, "a tokenizer.json to use instead of training one; identified by content"
+        None, "a tokenizer.json to use instead of training one; identified by content", content=True
     )
     data_seed: int = science(None, "seed of the batch order (null: seed)", ge=0, derived=True)
     split_seed: int = science(0, "seed of the held-out split", ge=0)
@@ -127,12 +136,14 @@ class OptimConfig:
     decay_embeddings: bool = science(True, "embeddings count as decayed matrices")
     clip: float = science(1.0, "clip the gradient norm to this value (0: off)", ge=0)
     clip_over: ClipOver = science(ClipOver.all, "parameters whose norm sets the clipping coefficient")
-    warmup: float = science(0.1, "linear warm-up: steps, or a fraction of them if below 1", ge=0)
+    warmup: int = science(0.1, "linear warm-up: steps, or a fraction of them if below 1", ge=0, fraction=True)
     schedule: Schedule = science(Schedule.cosine, "learning rate after warm-up")
     final_lr: float = science(
         0.1, "learning rate at the end, as a fraction of lr (not for constant)", ge=0, le=1
     )
-    cooldown: float = science(0.2, "wsd: final decay, steps or a fraction of them if below 1", ge=0)
+    cooldown: int = science(
+        0.2, "wsd: final decay, steps or a fraction of them if below 1", ge=0, fraction=True
+    )
     steps: int = science(200, "optimiser steps", ge=1)
     batch: int = science(16, "windows in one optimiser step", ge=1)
     accumulation: int = science(1, "micro-batches a step is split into", ge=1)
@@ -157,20 +168,48 @@ class EvalConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictConfig:
-    """Thresholds of DESIGN's verdict; sources stand in `ablate.verdict`."""
+    """Thresholds of the verdict; rules and sources stand in `ablate.verdict` and docs/verdicts.md.
+
+    "Gap" is the held-out loss at step 0 minus the unigram level, never less than `min_gap` where it scales
+    a threshold. "Excess" is the training loss minus the unigram cross-entropy of its batch.
+    """
 
     cap: float = observe(
-        0.05, "share of the gap within which a loss counts as at the start or at the unigram", gt=0, lt=1
+        0.05, "distance, in gaps, within which a loss counts as at the start or at the unigram", gt=0, lt=1
     )
     giveback: float = observe(
         0.5, "share of the best gain given back at the end that counts as diverged", gt=0, le=1
     )
-    learned: float = observe(
-        0.3, "excess loss, in gaps, below which a run has learned beyond the unigram", gt=0
-    )
-    rise: float = observe(0.5, "rise above the running minimum, in gaps, that counts as a collapse", gt=0)
+    learned: float = observe(0.3, "excess, in gaps, below which a run has learned the unigram", gt=0, lt=1)
     early: float = observe(0.25, "share of the run within which learning counts as early", gt=0, le=1)
+    rise: float = observe(
+        0.5, "rise of the running mean above its minimum, in gaps: collapsed or spiked", gt=0
+    )
+    shelf: float = observe(
+        0.25, "depth below the unigram, in gaps, at which a flat loss still counts as collapsed", ge=0, lt=1
+    )
     tail: float = observe(0.1, "share of the run that counts as its end", gt=0, le=1)
+    smooth: float = observe(0.05, "window of the running mean, as a share of the run", gt=0, le=1)
+    smooth_rows: int = observe(5, "least window of the running mean and of the end, in steps", ge=1)
+    min_gap: float = observe(
+        0.2, "nats: a smaller gap says nothing, this stands in for it as the scale", gt=0
+    )
+    noise: float = observe(
+        7.0, "standard errors that a change must exceed to count as more than batch noise", ge=0
+    )
+    spike_times: float = observe(2.0, "KillLossSpike: loss over window mean that is an outlier", gt=1)
+    spike_steps: int = observe(5, "KillLossSpike: outliers in a row that make a spike", ge=1)
+    spike_window: int = observe(100, "KillLossSpike: least published window, in steps", ge=2)
+    spike_share: float = observe(0.05, "KillLossSpike: window as a share of a long run", gt=0, le=1)
+    high_loss: float = observe(10.0, "KillLossSpike: upper limit of the loss cap, in nats", gt=0)
+    sigmas: float = observe(7.0, "spike score: standard deviations from the rolling mean", gt=0)
+    sigma_window: int = observe(1000, "spike score: published window, in steps", ge=2)
+    median_margin: float = observe(0.1, "loss spikes: nats above the rolling median", gt=0)
+    median_window: int = observe(201, "loss spikes: published window, in steps", ge=2)
+    window_share: float = observe(
+        0.1, "a spike window is at most this share of the run, published length or not", gt=0, le=1
+    )
+    window_floor: int = observe(20, "shortest spike window, in steps", ge=2)
     patience: int = observe(20, "rows recorded from the first non-finite step on", ge=1)
 
 

@@ -1,0 +1,185 @@
+"""What a command line asks for, read with Hydra's override grammar and checked before Hydra composes."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ablate.config.errors import ConfigError, UserError, shown
+from ablate.config.fields import nearest, sections, table, unknown_key
+from ablate.config.files import conf_dir
+from ablate.config.parse import typed
+
+LARGEST_SWEEP = 100_000
+DIGITS = 12  # significant digits of a range's values: 0.1 + 0.1 + 0.1 is 0.3
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The typed values asked for one key. More than one makes an axis."""
+
+    key: str
+    values: tuple[Any, ...]
+
+    @property
+    def swept(self) -> bool:
+        return len(self.values) > 1
+
+
+def group_options() -> dict[str, list[str]]:
+    """The groups of conf/ and their options."""
+    folders = sorted(folder for folder in conf_dir().iterdir() if folder.is_dir())
+    return {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in folders}
+
+
+def read_overrides(overrides: Sequence[str]) -> dict[str, Choices]:
+    """What overrides ask for groups and settings: the last word on each key.
+
+    Raises UserError for the first that does not parse or is refused.
+    """
+    options = group_options()
+    request: dict[str, Choices] = {}
+    for text in overrides:
+        parsed = _grammar(text)
+        _check_form(parsed, text)
+        choices = _choices(parsed, options)
+        request[choices.key] = choices
+    return request
+
+
+def read_axis(key: str, values: object) -> Choices:
+    """One entry of `sweep.axes`: a list of values, one value, or a sweep as on the command line.
+
+    Raises ConfigError.
+    """
+    options = group_options()
+    if isinstance(values, str):
+        parsed = _grammar(f"{key}={values}")
+        _check_form(parsed, f"{key}={values}")
+        return _choices(parsed, options)
+    listed = list(values) if isinstance(values, list | tuple) else [values]
+    if not listed:
+        raise ConfigError.setting(f"sweep.axes: {key}", [], "at least one value")
+    return _typed(key, listed, options, of_sweep=True)
+
+
+def _grammar(text: str) -> Any:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        return OverridesParser.create().parse_override(text)
+    except (HydraException, ValueError, TypeError) as error:
+        reason = " ".join(str(error).partition(" expecting ")[0].split())
+        quotes = (
+            "quotes around special characters, as in data.paths='[\"~/a b.txt\"]' or run.notes='\"a, b\"'"
+        )
+        hint = quotes if "=" in text else None if text.startswith("-") else f"{text}=…"
+        raise UserError(
+            f"cannot read the override {text!r} ({reason})", allowed="key=value", hint=hint
+        ) from None
+
+
+def _check_form(parsed: Any, text: str) -> None:
+    """Refuse what Hydra's grammar can say and this program does not do."""
+    key = parsed.key_or_group
+    if parsed.is_hydra_override() or key == "hydra":
+        raise UserError(f"{text}: Hydra's own settings are not used here", allowed="settings and groups")
+    if parsed.is_delete():
+        raise UserError(
+            f"{text}: nothing can be removed from a configuration", hint="setting the value that is wanted"
+        )
+    if parsed.package is not None:
+        raise UserError(f"{text}: a group cannot be placed elsewhere", hint=text.partition("@")[0] + "=…")
+
+
+def _choices(parsed: Any, options: Mapping[str, list[str]]) -> Choices:
+    key = parsed.key_or_group
+    if key not in table() and key not in options:
+        if key in sections():
+            raise UserError(f"{key} is a section", hint=f"{_in_section(key)}=…")
+        value = None if parsed.is_sweep_override() else parsed.value()
+        raise unknown_key(key, value, options)
+    if not parsed.is_sweep_override():
+        return _typed(key, [parsed.value()], options, of_sweep=False)
+    return _typed(key, list(_swept(parsed, options)), options, of_sweep=True)
+
+
+def _in_section(section: str) -> str:
+    return next(key for key in table() if key.startswith(f"{section}."))
+
+
+def _swept(parsed: Any, options: Mapping[str, list[str]]) -> Iterator[Any]:
+    """The values of a sweep, in the order written."""
+    from hydra.core.override_parser.types import Glob, Override, RangeSweep
+
+    key, sweep = parsed.key_or_group, parsed._value
+    if parsed.is_interval_sweep():
+        hint = f"{key}=range({sweep.start:g},{sweep.end:g},…) or {key}={sweep.start:g},{sweep.end:g}"
+        raise UserError(f"{parsed.input_line}: an interval has no list of values", hint=hint)
+    if getattr(sweep, "shuffle", False):
+        raise UserError(f"{parsed.input_line}: the order of runs is fixed", hint="leave shuffle out")
+    if isinstance(sweep, RangeSweep):
+        yield from _range(key, sweep.start, sweep.stop, sweep.step)
+    elif isinstance(sweep, Glob):
+        names = sweep.filter(options.get(key, []))
+        if not names:
+            allowed = ", ".join(options.get(key, [])) or table()[key].allowed
+            raise ConfigError.setting(key, parsed.get_value_string(), allowed)
+        yield from names
+    else:
+        yield from (Override._convert_value(item) for item in sweep.list)
+
+
+def _range(key: str, start: Any, stop: Any, step: Any) -> Iterator[int | float]:
+    """start, start + step, … below stop (as Python's range), floats to 12 significant digits."""
+    written = f"range({start},{stop},{step})"
+    if not all(math.isfinite(number) for number in (start, stop, step)) or step == 0:
+        raise ConfigError.setting(key, written, "range(start,stop,step) with finite numbers, step not 0")
+    if abs((stop - start) / step) > LARGEST_SWEEP:
+        raise ConfigError.setting(key, written, f"at most {LARGEST_SWEEP:,} values")
+    if all(isinstance(number, int) for number in (start, stop, step)):
+        yield from range(int(start), int(stop), int(step))
+        return
+    for index in itertools.count():
+        value = float(f"{start + index * step:.{DIGITS}g}")
+        if (value >= stop) if step > 0 else (value <= stop):
+            return
+        yield value
+
+
+def _typed(key: str, values: list[Any], options: Mapping[str, list[str]], *, of_sweep: bool) -> Choices:
+    if of_sweep and not values:
+        raise ConfigError.setting(key, values, "a sweep with at least one value")
+    if key in options:
+        choices = Choices(key, tuple(_option(key, value, options[key]) for value in values))
+    else:
+        choices = Choices(key, tuple(typed(key, value) for value in values))
+    if choices.swept:
+        _check_sweepable(key, options)
+    return choices
+
+
+def _check_sweepable(key: str, options: Mapping[str, list[str]]) -> None:
+    if key == "experiment":
+        raise UserError("several experiments in one sweep would lose the axes that each brings along",
+                        hint="one command for each experiment")  # fmt: skip
+    if key not in options and not table()[key].sweepable:
+        raise UserError(
+            f"{key} cannot be swept: runs that differ only in it are the same run",
+            allowed="settings that define the experiment (class science in ablate config --keys)",
+        )
+
+
+def _option(group: str, value: object, options: Sequence[str]) -> str | None:
+    if value is None and group == "experiment":
+        return None
+    name = shown(value)
+    if name in options and not isinstance(value, list):
+        return name
+    allowed = ", ".join(options)
+    if isinstance(value, dict):
+        raise UserError(f"{group} takes the name of an option", hint=f"{_in_section(group)}=…")
+    close = ",".join(map(shown, value)) if isinstance(value, list) else nearest(name, options)
+    raise ConfigError.setting(group, value, allowed, f"{group}={close}" if close else None)

@@ -1,0 +1,174 @@
+"""Rules between settings: one function each, over a resolved configuration."""
+
+import re
+from collections.abc import Callable
+
+from ablate.config.enums import Norm, Placement, Position, Schedule, Source
+from ablate.config.errors import ConfigError
+from ablate.config.fields import table
+from ablate.config.resolve import at
+from ablate.config.schema import Config
+
+Rule = Callable[[Config], ConfigError | None]
+_refused = ConfigError.setting
+
+
+def check(config: Config) -> None:
+    """Raise the first broken rule's ConfigError, naming the key to change."""
+    for rule in RULES:
+        error = rule(config)
+        if error is not None:
+            raise error
+
+
+def _divisors(number: int) -> str:
+    return ", ".join(str(k) for k in range(1, min(number, 4096) + 1) if number % k == 0)
+
+
+def _heads(c: Config) -> ConfigError | None:
+    if at(c, "model.head_dim") is not None:
+        return None
+    width = c.model.width
+    allowed = f"a divisor of model.width = {width}: {_divisors(width)}; or give model.head_dim"
+    return _refused("model.heads", c.model.heads, allowed)
+
+
+def _kv_heads(c: Config) -> ConfigError | None:
+    if c.model.heads % c.model.kv_heads == 0:
+        return None
+    allowed = f"a divisor of model.heads = {c.model.heads}: {_divisors(c.model.heads)}"
+    return _refused("model.kv_heads", c.model.kv_heads, allowed)
+
+
+def _rope(c: Config) -> ConfigError | None:
+    if c.model.position is not Position.rope or c.model.head_dim % 2 == 0:
+        return None
+    return _refused("model.head_dim", c.model.head_dim, "an even number with model.position=rope")
+
+
+def _sinusoidal(c: Config) -> ConfigError | None:
+    if c.model.position is not Position.sinusoidal or c.model.width % 2 == 0:
+        return None
+    return _refused("model.width", c.model.width, "an even number with model.position=sinusoidal")
+
+
+def _window(c: Config) -> ConfigError | None:
+    if c.model.window is None or c.model.window <= c.model.context:
+        return None
+    allowed = f"at most model.context = {c.model.context}, or null for the whole context"
+    return _refused("model.window", c.model.window, allowed, f"model.window={c.model.context}")
+
+
+def _placement(c: Config) -> ConfigError | None:
+    """Without a norm all placements are the same model: only one name for it is taken."""
+    if c.model.norm is not Norm.none or c.model.placement is Placement.pre:
+        return None
+    allowed = "pre with model.norm=none (there is no norm to place)"
+    return _refused("model.placement", c.model.placement, allowed, "model.placement=pre")
+
+
+def _extra_norms(c: Config) -> ConfigError | None:
+    if c.model.norm is not Norm.none:
+        return None
+    for name in ("embed_norm", "final_norm"):
+        if getattr(c.model, name):
+            allowed = "false with model.norm=none (there is no norm to apply)"
+            return _refused(f"model.{name}", True, allowed, f"model.{name}=false")
+    return None
+
+
+def _accumulation(c: Config) -> ConfigError | None:
+    if c.optim.batch % c.optim.accumulation == 0:
+        return None
+    allowed = f"a divisor of optim.batch = {c.optim.batch}: {_divisors(c.optim.batch)}"
+    return _refused("optim.accumulation", c.optim.accumulation, allowed)
+
+
+def _phases(c: Config) -> ConfigError | None:
+    o = c.optim
+    if o.warmup > o.steps:
+        return _refused("optim.warmup", o.warmup, f"at most optim.steps = {o.steps}, or a fraction below 1")
+    if o.schedule is Schedule.wsd and o.warmup + o.cooldown > o.steps:
+        allowed = f"warm-up and cooldown together at most optim.steps = {o.steps} (warm-up: {o.warmup})"
+        return _refused("optim.cooldown", o.cooldown, allowed, f"optim.cooldown={o.steps - o.warmup}")
+    return None
+
+
+# Settings that only some sources read. Elsewhere they must stay at their default: nobody's wish is ignored.
+READ_BY: dict[str, tuple[Source, ...]] = {
+    "data.paths": (Source.text,),
+    "data.field": (Source.text, Source.hub),
+    "data.name": (Source.hub,),
+    "data.subset": (Source.hub,),
+    "data.revision": (Source.hub,),
+    "data.split": (Source.hub,),
+    "data.streaming": (Source.hub,),
+    "data.max_bytes": (Source.stdlib, Source.text, Source.hub),
+    "data.tokenizer": (Source.stdlib, Source.text, Source.hub),
+    "data.tokens": (Source.synthetic,),
+    "data.branching": (Source.synthetic,),
+}
+
+
+def _unread(c: Config) -> ConfigError | None:
+    source = c.data.source
+    for key, readers in READ_BY.items():
+        value = at(c, key)
+        if source not in readers and value != table()[key].default:
+            hints = " or ".join(f"data.source={reader}" for reader in readers)
+            return _refused(key, value, f"nothing with data.source={source}, which does not read it", hints)
+    return None
+
+
+def _needed(c: Config) -> ConfigError | None:
+    if c.data.source is Source.text and not c.data.paths:
+        return _refused("data.paths", (), "files or globs with data.source=text", "data.paths='[docs/*.md]'")
+    if c.data.source is Source.hub and not c.data.name:
+        allowed = "the name of a data set, or its folder, with data.source=hub"
+        return _refused("data.name", c.data.name, allowed, "data.name=roneneldan/TinyStories")
+    return None
+
+
+def _vocabulary(c: Config) -> ConfigError | None:
+    if c.data.source is Source.synthetic and c.data.branching > c.data.vocab_size:
+        allowed = f"at most data.vocab_size = {c.data.vocab_size}: successors are different tokens"
+        return _refused("data.branching", c.data.branching, allowed)
+    return None
+
+
+def _study(c: Config) -> ConfigError | None:
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}", c.study) and not c.study.endswith("."):
+        return None
+    kept = re.sub(r"[^A-Za-z0-9_.=+-]+", "-", c.study).strip("-.=+")[:100]
+    allowed = "a folder name: letters, digits, _ . = + -, at most 100; a letter, digit or _ first"
+    return _refused("study", c.study, allowed, f"study={kept}" if kept else None)
+
+
+def _root(c: Config) -> ConfigError | None:
+    return None if c.run.root.strip() else _refused("run.root", c.run.root, "a folder", "run.root=runs")
+
+
+def _axes(c: Config) -> ConfigError | None:
+    for key, values in c.sweep.axes.items():
+        if not isinstance(values, list | tuple | str | int | float | bool):
+            return _refused(f"sweep.axes: {key}", values, "a list of values, or a sweep such as 1e-3,1e-2")
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    _heads,  # first: later rules rely on head_dim
+    _kv_heads,
+    _rope,
+    _sinusoidal,
+    _window,
+    _placement,
+    _extra_norms,
+    _accumulation,
+    _phases,
+    _needed,
+    _unread,
+    _vocabulary,
+    _study,
+    _root,
+    _axes,
+)
