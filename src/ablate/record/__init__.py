@@ -1,0 +1,47 @@
+"""The run folder: the only interface between planning, training and everything that reads results."""
+
+from ablate.record.claim import Claim, Heartbeat, read_status
+from ablate.record.compare import Difference, compare_series
+from ablate.record.create import create_rerun, create_run, write_request
+from ablate.record.disk import finite, read_json, write_json
+from ablate.record.errors import Claimed, DiskFull, Superseded
+from ablate.record.find import find_run, find_runs, find_studies
+from ablate.record.folder import RunFolder
+from ablate.record.process import Owner
+from ablate.record.read import Series, read_series
+from ablate.record.run import Run, summarise
+from ablate.record.series import SeriesWriter
+from ablate.record.state import State, Status
+from ablate.record.surroundings import code_sha, compare_environments, environment
+
+__all__ = [
+    "Claim",
+    "Claimed",
+    "Difference",
+    "DiskFull",
+    "Heartbeat",
+    "Owner",
+    "Run",
+    "RunFolder",
+    "Series",
+    "SeriesWriter",
+    "State",
+    "Status",
+    "Superseded",
+    "code_sha",
+    "compare_environments",
+    "compare_series",
+    "create_rerun",
+    "create_run",
+    "environment",
+    "find_run",
+    "find_runs",
+    "find_studies",
+    "finite",
+    "read_json",
+    "read_series",
+    "read_status",
+    "summarise",
+    "write_json",
+    "write_request",
+]

@@ -1,0 +1,23 @@
+"""What can go wrong with a run folder that people should read as one clear message."""
+
+from pathlib import Path
+
+from ablate.config import UserError
+
+
+class Claimed(UserError):  # noqa: N818
+    """Another process is training this run."""
+
+
+class Superseded(UserError):  # noqa: N818
+    """A newer attempt has taken this run over; the older one must stop and write nothing more."""
+
+
+class DiskFull(UserError):  # noqa: N818
+    """A write did not fit on the disk (or into a quota or size limit); no half-written line was left."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path}: the disk (or a quota) is full; what was written before is intact",
+            hint="free some space, then start the same command again: the run resumes",
+        )

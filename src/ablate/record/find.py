@@ -1,0 +1,85 @@
+"""Finding runs: all of them, or the one a person means."""
+
+import difflib
+import os
+from pathlib import Path
+
+from ablate.config import UserError
+from ablate.record.folder import ID_LENGTH, RunFolder, is_run_name, study_path
+
+SHOWN = 8
+
+
+def find_runs(root: Path, study: str | None = None) -> list[RunFolder]:
+    """Every run folder of a study, or of all studies below `root`, by name; none where there is no folder."""
+    if study is not None:
+        return _runs_in(study_path(root, study))
+    return [run for name in _folders(root) for run in _runs_in(root / name)]
+
+
+def find_studies(root: Path) -> list[str]:
+    """Names of the studies below `root` that hold a run or a request."""
+    return [s for s in _folders(root) if (root / s / "requests").is_dir() or _runs_in(root / s)]
+
+
+def find_run(root: Path, text: str) -> RunFolder:
+    """The run that `text` means: a path, `study/name`, a folder name, or the beginning of an id or name.
+
+    A beginning may be prefixed with a study (`study/3fa9`). Raises UserError that lists the candidates if
+    several fit, and the nearest names if none does.
+    """
+    direct = Path(text)
+    if text and (direct / "config.yaml").is_file():
+        return RunFolder(direct)
+    study, _, wanted = text.strip("/").rpartition("/")
+    runs = [r for r in find_runs(root) if study in ("", r.study)]
+    exact = [r for r in runs if wanted in (r.name, r.id)]
+    found = exact or [r for r in runs if wanted and (r.id.startswith(wanted) or r.name.startswith(wanted))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = [f"{r.study}/{r.name}" for r in found]
+        raise UserError(f"{text!r} fits {len(found)} runs", allowed=_listing(listed), hint="more of the name")
+    raise _not_found(root, text, wanted, find_runs(root))
+
+
+def _not_found(root: Path, text: str, wanted: str, runs: list[RunFolder]) -> UserError:
+    if not runs:
+        return UserError(f"no run {text!r}: there are no runs below {root}")
+    names = {f"{r.study}/{r.name}": f"{r.study}/{r.name}" for r in runs}
+    names |= {r.name: f"{r.study}/{r.name}" for r in runs}
+    names |= {r.id: f"{r.study}/{r.name}" for r in runs}
+    near = difflib.get_close_matches(text, names, n=SHOWN, cutoff=0.5)
+    near += difflib.get_close_matches(wanted, names, n=SHOWN, cutoff=0.5)
+    guesses = list(dict.fromkeys(names[n] for n in near))
+    return UserError(
+        f"no run {text!r} below {root}",
+        allowed="a path, study/name, or the beginning of a run's id or name",
+        hint=_listing(guesses) if guesses else "ablate ls",
+    )
+
+
+def _listing(names: list[str]) -> str:
+    more = f", … ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def by_id(home: Path, run_id: str) -> RunFolder | None:
+    """The run folder in a study's folder whose name ends in this id."""
+    assert len(run_id) == ID_LENGTH
+    ending = f"-{run_id}"
+    names = sorted(name for name in os.listdir(home) if name.endswith(ending) and is_run_name(name))
+    return RunFolder(home / names[0]) if names else None
+
+
+def _runs_in(home: Path) -> list[RunFolder]:
+    return [RunFolder(home / name) for name in _folders(home) if is_run_name(name)]
+
+
+def _folders(home: Path) -> list[str]:
+    """Names of the visible folders in a folder, sorted; none if it does not exist."""
+    try:
+        with os.scandir(home) as entries:
+            return sorted(e.name for e in entries if not e.name.startswith(".") and e.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
