@@ -4,13 +4,14 @@ Computed from the runs themselves, never from the request: a study grows by late
 whatever still tells its runs apart.
 """
 
-import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ablate.config import Activation, ModelConfig, Norm, words_for
 from ablate.view.text import value
 
-LR, SEED, DATA_SEED, DATA = "optim.lr", "seed", "data.data_seed", "data"
+LR, SEED, DATA_SEED, DATA, BIAS = "optim.lr", "seed", "data.data_seed", "data", "model.bias"
 AXES = (LR, SEED)  # varied within an arm
 # Counted in steps, or following from another choice: dropped where the other factors already tell them.
 FOLLOWERS = (
@@ -22,19 +23,6 @@ FOLLOWERS = (
     "optim.cooldown",
     DATA,
 )
-BIAS_WORDS = {
-    (): "none",
-    ("q", "k", "v", "o", "up", "down"): "linear",
-    ("q", "k", "v", "o", "up", "gate", "down"): "linear",
-    ("q", "k", "v", "o", "up", "down", "norm"): "all",
-    ("q", "k", "v", "o", "up", "gate", "down", "norm"): "all",
-    ("q", "k", "v", "o", "up", "down", "norm", "qk_norm"): "all",
-    ("q", "k", "v", "o", "up", "gate", "down", "norm", "qk_norm"): "all",
-    ("norm",): "norm",
-    ("norm", "qk_norm"): "norm",
-    ("q", "k", "v"): "qkv",
-}
-
 Flat = Mapping[str, object]
 
 
@@ -65,7 +53,34 @@ def factors(flats: Sequence[Flat], keys: Sequence[str]) -> tuple[Factor, ...]:
 def arm_label(flat: Flat, varied: Sequence[Factor]) -> str:
     """`bias=none placement=pre`: the run's values of every factor but learning rate and seed."""
     names = short_names([f.key for f in varied if f.key not in AXES])
-    return " ".join(f"{name}={shown(key, flat.get(key))}" for key, name in names.items()) or "-"
+    return " ".join(f"{name}={value(flat.get(key))}" for key, name in names.items()) or "-"
+
+
+def with_bias_words(flats: Sequence[Flat]) -> list[Flat]:
+    """The configurations with `model.bias` as a word where one means these sites: `all`, not `[q,k,…]`.
+
+    So `all` stays one value across models that have different sites. Where several words mean the same
+    sites (`linear` and `all` without a norm), the one that fits most of the runs is taken.
+    """
+    words = [bias_words(flat) for flat in flats]
+    votes = Counter(word for found in words for word in found)
+    return [
+        {**flat, BIAS: max(found, key=lambda word: votes[word])} if found else flat
+        for flat, found in zip(flats, words, strict=True)
+    ]
+
+
+def bias_words(flat: Flat) -> list[str]:
+    """The words of `model.bias` that mean this configuration's sites; none if it is not whole."""
+    sites = flat.get(BIAS)
+    if not isinstance(sites, list | tuple):
+        return []
+    model = ModelConfig(
+        activation=Activation(str(flat["model.activation"])),
+        norm=Norm(str(flat["model.norm"])),
+        qk_norm=bool(flat["model.qk_norm"]),
+    )
+    return words_for([str(site) for site in sites], model)
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
@@ -74,25 +89,14 @@ def short_names(keys: Sequence[str]) -> dict[str, str]:
     return {key: name if last.count(name) == 1 else key for key, name in zip(keys, last, strict=True)}
 
 
-def shown(key: str, item: object) -> str:
-    """A factor's value for people; bias sites by their word where there is one."""
-    if key == "model.bias" and isinstance(item, list | tuple):
-        return BIAS_WORDS.get(tuple(str(site) for site in item), value(item))
-    return value(item)
-
-
 def _values(flats: Sequence[Flat], key: str) -> tuple[object, ...]:
-    return tuple({_token(flat.get(key)): flat.get(key) for flat in flats}.values())
+    return tuple({repr(flat.get(key)): flat.get(key) for flat in flats}.values())
 
 
 def _determined(flats: Sequence[Flat], key: str, others: Sequence[str]) -> bool:
-    seen: dict[Hashable, Hashable] = {}
+    seen: dict[tuple[str, ...], str] = {}
     for flat in flats:
-        rest = tuple(_token(flat.get(other)) for other in others)
-        if seen.setdefault(rest, own := _token(flat.get(key))) != own:
+        rest = tuple(repr(flat.get(other)) for other in others)
+        if seen.setdefault(rest, own := repr(flat.get(key))) != own:
             return False
     return True
-
-
-def _token(item: object) -> str:
-    return json.dumps(item, default=str, sort_keys=True)

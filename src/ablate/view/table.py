@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from ablate.view.text import clean
 
@@ -25,6 +25,7 @@ STYLES: Mapping[str, str] = {
     "killed": "bold red",
     "preempted": "yellow",
 }
+UNBROKEN = 22  # characters: columns of cells up to this long are never wrapped
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,9 @@ def rich_table(tab: Table) -> "RichTable":
         box=box.SIMPLE_HEAD, title=None if tab.title is None else Text(tab.title), title_justify="left"
     )
     for name in tab.columns:
-        drawn.add_column(Text(name), justify="right" if name in tab.right else "left", overflow="fold")
+        short = all(len(cell) <= UNBROKEN for cell in tab.column(name))
+        justify: Literal["left", "right"] = "right" if name in tab.right else "left"
+        drawn.add_column(Text(name), justify=justify, overflow="fold", no_wrap=short)
     for row in tab.rows:
         drawn.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
     return drawn

@@ -1,5 +1,6 @@
 """Words and numbers as people read them; hostile text made harmless."""
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +13,11 @@ def clean(text: object, limit: int | None = None) -> str:
     if limit is not None and len(line) > limit:
         return line[: limit - 1] + "…"
     return line
+
+
+def one_line(text: str) -> str:
+    """Several lines joined by `; `."""
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def value(item: object) -> str:
@@ -28,7 +34,7 @@ def value(item: object) -> str:
 
 
 def number(x: object, digits: int = 4) -> str:
-    """A measure to `digits` significant digits; `-` when absent. Records hold NaN and infinities as strings."""
+    """A measure to `digits` significant digits; `-` when absent. Records hold NaN as a string."""
     if x is None:
         return "-"
     if isinstance(x, str):
@@ -77,7 +83,7 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def rate(growth: float, steps: int = 100) -> str:
-    """A growth rate (slope of the log per step) as a factor: `×1.8/100 steps`."""
+    """A growth rate (slope of the log per step) as a factor over `steps` steps: `×1.8/100 steps`."""
     exponent = growth * steps
     if not math.isfinite(exponent):
         return number(exponent)
@@ -86,21 +92,27 @@ def rate(growth: float, steps: int = 100) -> str:
     return f"×{shown}/{steps} steps"
 
 
+def rate_span(planned: object) -> int:
+    """Steps over which a run's growth rates are given: 100, or 10 for short runs."""
+    return 100 if isinstance(planned, int) and planned >= 200 else 10
+
+
 def sparkline(values: Sequence[float], width: int = 40) -> str:
     """The course of a series in at most `width` characters; `×` where nothing finite stands."""
-    buckets = _buckets(values, width)
+    largest = max((abs(x) for x in values if math.isfinite(x)), default=0.0) or 1.0
+    buckets = _buckets([x / largest for x in values], width)  # within ±1, where nothing overflows
     finite = [x for x in buckets if x is not None]
     if not finite:
         return "×" * len(buckets)
-    low, high = min(finite), max(finite)
-    span = (high - low) or 1.0
+    low = min(finite)
+    span = (max(finite) - low) or 1.0
     return "".join("×" if x is None else BARS[round((x - low) / span * (len(BARS) - 1))] for x in buckets)
 
 
 def _buckets(values: Sequence[float], width: int) -> list[float | None]:
     count = min(width, len(values))
     edges = [round(i * len(values) / count) for i in range(count + 1)] if count else [0]
-    return [_mean(values[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+    return [_mean(values[a:b]) for a, b in itertools.pairwise(edges)]
 
 
 def _mean(values: Iterable[float]) -> float | None:

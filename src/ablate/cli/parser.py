@@ -1,0 +1,170 @@
+"""The command line: one argparse parser per command; the commands' own modules load when they run."""
+
+import argparse
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from ablate import __version__
+
+OVERRIDES = "configuration overrides, key=value or group=option; `ablate config --keys` lists the keys"
+RUN = "a run: its folder, study/slug, or the beginning of its id"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One subcommand: where it lives, what it says about itself, and its arguments."""
+
+    module: str
+    summary: str
+    description: str
+    example: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Import the command's module and run it."""
+        code = import_module(self.module).run(args)
+        assert isinstance(code, int)
+        return code
+
+
+def _overrides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help=OVERRIDES)
+
+
+def _sweep(parser: argparse.ArgumentParser) -> None:
+    _overrides(parser)
+    parser.add_argument("--plan", action="store_true", help="print what would run, and stop")
+    parser.add_argument("-m", "--multirun", action="store_true", help="accepted out of habit; always on")
+
+
+def _config(parser: argparse.ArgumentParser) -> None:
+    _overrides(parser)
+    parser.add_argument(
+        "--keys",
+        nargs="?",
+        const="",
+        metavar="PATTERN",
+        help="list every key (that contains PATTERN) with class, default, allowed values and meaning",
+    )
+
+
+def _rerun(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="RUN", help=RUN)
+    _overrides(parser)
+    parser.add_argument(
+        "--from-step",
+        type=int,
+        metavar="N",
+        help="start at the newest checkpoint up to step N, probe every step",
+    )
+    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
+
+
+def _ls(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", nargs="?", metavar="STUDY", help="a study (default: all)")
+    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="only runs with this value of a column or key; repeatable",
+    )
+    parser.add_argument("--columns", metavar="A,B,C", help="columns: any configuration or summary key too")
+    parser.add_argument("--sort", metavar="A,-B", help="sort by these columns (-: downwards)")
+    parser.add_argument("--json", action="store_true", help="print JSON: everything known of each run")
+
+
+def _show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="RUN", help=RUN)
+    parser.add_argument(
+        "overrides", nargs="*", metavar="verdict.key=value", help="judge again with other thresholds"
+    )
+    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
+
+
+COMMANDS = {
+    "train": Command(
+        "ablate.cli.train",
+        "train one run",
+        "Train one run and record it under runs/<study>/. A run already done is shown, not trained again "
+        "(sweep.redo=true trains it anew).",
+        "ablate train model.bias=none optim.lr=3e-3 optim.steps=50 study=try",
+        _overrides,
+    ),
+    "sweep": Command(
+        "ablate.cli.sweep",
+        "train every combination of the given values",
+        "Train every combination of comma-separated values. All runs are checked before the first starts; "
+        "done ones are skipped, so the same command resumes an interrupted study.",
+        "ablate sweep model.bias=none,all optim.lr=1e-3,1e-2 seed=0,1 optim.steps=50 study=try",
+        _sweep,
+    ),
+    "config": Command(
+        "ablate.cli.config",
+        "print the resolved configuration and its run id",
+        "Print the configuration a run would get, what differs from the defaults, and the run id.",
+        "ablate config model.placement=post optim.lr=3e-3",
+        _config,
+    ),
+    "rerun": Command(
+        "ablate.cli.rerun",
+        "train a recorded run again and compare every row",
+        "Train a recorded run again from its own config.yaml, under its reruns/ folder, and compare every "
+        "row: says `exact`, or the first step and column that differ and what differs in the setting. "
+        "The example repeats the last run listed.",
+        "ablate rerun $(ablate ls --filter state=done --columns path | tail -n 1)",
+        _rerun,
+    ),
+    "ls": Command(
+        "ablate.cli.ls",
+        "list runs",
+        "List runs with state, verdict, arm, learning rate, seed and final loss.",
+        "ablate ls --filter verdict=stable --columns id,arm,lr,loss --sort loss",
+        _ls,
+    ),
+    "show": Command(
+        "ablate.cli.show",
+        "show one run, and judge it with other thresholds",
+        "Show one run: configuration against the defaults, facts, verdict and why, the linears whose outputs "
+        "grow fastest. With verdict.* overrides the recorded curve is judged again.",
+        "ablate show $(ablate ls --filter state=done --columns path | tail -n 1) verdict.cap=0.1",
+        _show,
+    ),
+}
+
+
+def parse(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
+    """The command and its arguments. Options may stand between overrides. Exits as argparse does."""
+    top = _top()
+    if not words or words[0] not in COMMANDS:
+        top.parse_args(words)  # --help, --version, an unknown command
+        top.error("which command?")
+    name = words[0]
+    command = COMMANDS[name]
+    parser = argparse.ArgumentParser(
+        prog=f"ablate {name}",
+        description=textwrap.fill(command.description, 80),
+        epilog=f"example:\n  {command.example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.arguments(parser)
+    return name, parser.parse_intermixed_args(words[1:])
+
+
+def _top() -> argparse.ArgumentParser:
+    lines = "\n".join(f"  {name:8} {command.summary}" for name, command in COMMANDS.items())
+    top = argparse.ArgumentParser(
+        prog="ablate",
+        description="Which transformer design choices train stably? Paired runs, each with a verdict.",
+        epilog=f"commands:\n{lines}\n\n`ablate COMMAND --help` says more. example:\n"
+        "  ablate sweep experiment=smoke",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"ablate {__version__}")
+    top.add_argument("command", choices=tuple(COMMANDS), metavar="COMMAND", help="see below")
+    return top

@@ -1,0 +1,45 @@
+"""`ablate rerun`: a recorded run once more, compared row by row."""
+
+import argparse
+from pathlib import Path
+
+from ablate.cli.codes import ALL_DONE, SOME_FAILED
+from ablate.cli.overrides import changes
+from ablate.cli.work import work
+from ablate.config import UserError
+from ablate.record import Run, RunFolder, State, find_run
+from ablate.sweep import Repetition, compare_runs, prepare_rerun
+from ablate.view import clean, comparison_lines
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train the repetition and compare. 0 if exact or overridden, 1 if rows differ otherwise."""
+    source = find_run(Path(args.root), args.target)
+    overrides = changes(args.overrides)
+    original = Run(source)
+    if not len(original.series()):
+        raise UserError(f"{source.path} holds no rows to compare with", hint=f"ablate show {source.id}")
+    repetition = prepare_rerun(source, overrides, args.from_step)
+    _announce(source, repetition, args.from_step)
+    resume = ["python", "-m", "ablate.worker", str(repetition.folder.path)]
+    _, code = work([repetition.folder], {repetition.folder.name: repetition.config}, resume)
+    if code != ALL_DONE:
+        return code
+    partial = args.from_step is not None or bool(overrides) or original.status.state is not State.done
+    comparison = compare_runs(original, Run(repetition.folder), repetition.start, shared_only=partial)
+    for line in comparison_lines(comparison, repetition):
+        print(clean(line))
+    print(f"folder: {repetition.folder.path}")
+    return ALL_DONE if comparison.exact or overrides else SOME_FAILED
+
+
+def _announce(source: RunFolder, repetition: Repetition, from_step: int | None) -> None:
+    print(f"repeating {source.path} under {repetition.folder.name.partition('/')[2]}", flush=True)
+    if not repetition.same:
+        print("the overrides make it another experiment: rows are expected to differ")
+    if from_step is None:
+        return
+    if repetition.start:
+        print(f"beginning at the checkpoint of step {repetition.start}, probing every step")
+    else:
+        print(f"no checkpoint remains at or before step {from_step}: beginning at step 0, probing every step")

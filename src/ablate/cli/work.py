@@ -1,0 +1,46 @@
+"""What `train` and `sweep` share: launch with progress, count, say how to go on."""
+
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ablate.cli.codes import ALL_DONE, INTERRUPTED, SOME_FAILED, TERMINATED
+from ablate.config import Config
+from ablate.record import RunFolder, State
+from ablate.sweep import Interrupted, Result, WorkerError, launch
+from ablate.view import Progress
+
+
+def work(
+    folders: Sequence[RunFolder], configs: Mapping[str, Config], resume: Sequence[str]
+) -> tuple[list[Result], int]:
+    """Train the folders in turn; the results and the exit code. `resume`: the command that goes on."""
+    try:
+        with Progress(configs) as progress:
+            results = list(launch(folders, progress))
+    except Interrupted as stop:
+        import signal
+
+        print(f"stopped: {left(len(folders), stop.results)}", file=sys.stderr)
+        print(f"go on with: {shlex.join(resume)}", file=sys.stderr)
+        return list(stop.results), INTERRUPTED if stop.number == signal.SIGINT else TERMINATED
+    except WorkerError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return [], SOME_FAILED
+    failed = any(r.state is not State.done for r in results)
+    return results, SOME_FAILED if failed else ALL_DONE
+
+
+def resume_command(command: str, overrides: Sequence[str]) -> list[str]:
+    """The command that goes on after an interruption: what `sweep.redo` asked for has begun already."""
+    return ["ablate", command, *(text for text in overrides if not text.startswith("sweep.redo="))]
+
+
+def left(total: int, results: Sequence[Result]) -> str:
+    """How far a launch got: `1 done, 1 preempted (checkpoint kept), 2 not begun`."""
+    counts = Counter(str(r.state) for r in results)
+    words = [f"{n} {state}" for state, n in sorted(counts.items())]
+    if (rest := total - len(results)) > 0:
+        words.append(f"{rest} not begun")
+    return ", ".join(words)

@@ -1,0 +1,38 @@
+"""From a request to finished runs: plan the grid, freeze the folders, launch the worker."""
+
+from ablate.sweep.compare import Comparison, compare_runs
+from ablate.sweep.launch import Interrupted, Result, Watch, WorkerError, launch, log_tail
+from ablate.sweep.plan import (
+    Cell,
+    Plan,
+    freeze,
+    plan,
+    plan_cells,
+    prepare_data,
+    requested_factors,
+    unrecorded,
+)
+from ablate.sweep.rerun import CADENCES, Repetition, nearest_checkpoint, prepare_rerun
+
+__all__ = [
+    "CADENCES",
+    "Cell",
+    "Comparison",
+    "Interrupted",
+    "Plan",
+    "Repetition",
+    "Result",
+    "Watch",
+    "WorkerError",
+    "compare_runs",
+    "freeze",
+    "launch",
+    "log_tail",
+    "nearest_checkpoint",
+    "plan",
+    "plan_cells",
+    "prepare_data",
+    "prepare_rerun",
+    "requested_factors",
+    "unrecorded",
+]

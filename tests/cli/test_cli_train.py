@@ -1,0 +1,158 @@
+"""One run: train, again, show, list, repeat."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ablate.record import Claim, RunFolder, State, find_runs, read_json, read_series, read_status
+from ablate.sweep import freeze, plan
+
+
+def only_run() -> RunFolder:
+    (folder,) = find_runs(Path("runs"))
+    return folder
+
+
+def test_the_life_of_a_run(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate("train", *tiny, "seed=3", "optim.lr=0.1")
+    assert shown.code == 0, shown.err
+    folder = only_run()
+    summary = read_json(folder.summary)
+    assert f"verdict: {summary['verdict']}\n  {summary['reasons'][0]}" in shown.out
+    assert f"final val loss: {summary['final/val/loss']:.3f}" in shown.out
+    assert str(folder.path) in shown.out
+    written = {path.name for path in folder.path.iterdir() if not path.name.startswith(".")}
+    assert written == {
+        "config.yaml", "meta.json", "status.json", "summary.json", "claim.1", "heartbeat", "stdout.log",
+        "metrics.jsonl", "metrics.val.jsonl", "metrics.probe.jsonl", "timing.jsonl", "checkpoint",
+    }  # fmt: skip
+    assert len(read_series(folder.metrics())) == 12
+    check_again(ablate, tiny, folder)
+    check_lists(ablate, folder)
+    check_show(ablate, folder)
+    check_from_step_without_checkpoint(ablate, folder)
+    check_rerun(ablate, folder)
+    check_redo(ablate, tiny, folder)
+
+
+def check_again(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+    before = folder.status.read_bytes()
+    shown = ablate("train", *tiny, "seed=3", "optim.lr=1e-1")
+    assert (shown.code, folder.status.read_bytes()) == (0, before)
+    assert "already done" in shown.out
+    assert "verdict:" in shown.out
+
+
+def check_lists(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+    assert folder.id in ablate("ls").out
+    assert folder.id in ablate("ls", "t", "--filter", "seed=3", "--filter", "state=done").out
+    assert folder.id not in ablate("ls", "--filter", "seed=4").out
+    (record,) = json.loads(ablate("ls", "--json").out)
+    assert record["config"]["optim.lr"] == 0.1
+    columns = ablate("ls", "--columns", "path,optim.steps,max/grad/norm").out.splitlines()
+    assert columns[0].split() == ["path", "optim.steps", "max/grad/norm"]
+    assert columns[1].split()[:2] == [str(folder.path), "12"]
+
+
+def check_show(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+    summary = read_json(folder.summary)
+    shown = ablate("show", folder.id[:6])
+    assert re.search(rf"verdict +{summary['verdict']}", shown.out)
+    assert summary["reasons"][0] in shown.out
+    assert re.search(r"optim\.lr +0\.1 +0\.003", shown.out)
+    assert re.search(r"b0[01]_\w+ +×[\d.e+-]+/10 steps", shown.out)
+    assert f"ablate rerun {folder.path}" in shown.out
+    assert "replayed" not in shown.out
+    replayed = ablate("show", f"t/{folder.name}", "verdict.cap=0.9", "verdict.early=0.5")
+    assert re.search(rf"recorded thresholds +{summary['verdict']}", replayed.out)
+    assert re.search(
+        r"verdict\.cap=0\.9, verdict\.early=0\.5 +(diverged|collapsed|undertrained)", replayed.out
+    )
+    refused = ablate("show", folder.id, "optim.lr=1")
+    assert (refused.code, "verdict.key=value" in refused.err) == (2, True)
+
+
+def check_from_step_without_checkpoint(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate("rerun", folder.id, "--from-step", "9")
+    assert shown.code == 0, shown.err + shown.out
+    assert "no checkpoint remains at or before step 9" in shown.out
+    assert re.search(r"exact: 12 rows", shown.out)
+    assert list(read_series(RunFolder(folder.reruns / "001").metrics("probe")).steps) == list(range(12))
+
+
+def check_rerun(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate("rerun", str(folder.path))
+    assert shown.code == 0, shown.err + shown.out
+    assert re.search(r"exact: 12 rows × \d+ columns .* identical", shown.out)
+    repetition = folder.reruns / "002"
+    assert (repetition / "config.yaml").read_text() == folder.config.read_text()
+    shown = ablate("rerun", str(repetition))
+    assert (shown.code, f"ablate rerun {folder.path}" in shown.err) == (2, True)
+    assert re.search(r"verdict +\w+", ablate("show", str(repetition)).out)
+    tampered = folder.metrics().read_text().splitlines()
+    row = json.loads(tampered[6])
+    assert row[0] == 5
+    row[2] += 1e-9
+    folder.metrics().write_text("\n".join([*tampered[:6], json.dumps(row), *tampered[7:]]) + "\n")
+    shown = ablate("rerun", folder.id)
+    assert shown.code == 1
+    assert "first at step 5, column train/unigram" in shown.out
+    assert repr(row[2]) in shown.out
+    assert "nothing recorded of the settings differs" in shown.out
+    assert [path.name for path in sorted(folder.reruns.iterdir())] == ["001", "002", "003"]
+
+
+def check_redo(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate("train", *tiny, "seed=3", "optim.lr=0.1", "sweep.redo=true")
+    assert shown.code == 0, shown.err
+    assert read_status(folder).state is State.done
+    assert read_status(folder).attempt == 3
+    assert folder.metrics().read_text().count('"from_step":0') == 2
+    again = read_series(folder.metrics())
+    repeated = read_series(RunFolder(folder.reruns / "002").metrics())
+    assert (again.values_RC == repeated.values_RC).all()
+
+
+def test_reruns_with_overrides_and_from_a_checkpoint(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    ablate("train", *tiny, "run.keep=ring", "run.checkpoint_every=4", "eval.every=6", "probe.every=6")
+    folder = only_run()
+    late = ablate("rerun", str(folder.path), "--from-step", "9")
+    assert late.code == 0, late.err + late.out
+    assert "beginning at the checkpoint of step 8" in late.out
+    assert re.search(r"exact: 4 rows × \d+ columns .* identical from step 8 on", late.out)
+    repetition = RunFolder(folder.reruns / "001")
+    assert list(read_series(repetition.metrics("probe")).steps) == [0, 6, 8, 9, 10, 11]
+    assert list(read_series(repetition.metrics("val")).steps) == [0, 6, 12]
+    assert len(read_series(repetition.metrics())) == 12
+    other = ablate("rerun", folder.id, "optim.lr=0.1", "optim.warmup=0")
+    assert other.code == 0
+    assert "another experiment" in other.out
+    assert re.search(r"different: first at step 0, column (train/lr|update/)", other.out)
+    assert "optim.lr: 0.003 and 0.1" in other.out
+    refused = ablate("rerun", folder.id, "optim.lr=0.1", "--from-step", "9")
+    assert (refused.code, "another experiment" in refused.err) == (2, True)
+    refused = ablate("rerun", folder.id, "--from-step", "12")
+    assert (refused.code, "0 … 11" in refused.err) == (2, True)
+
+
+def test_a_run_in_other_hands_is_refused(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    (folder,) = freeze(plan(tiny))
+    claim = Claim.take(folder)
+    shown = ablate("train", *tiny)
+    assert shown.code == 2
+    assert f"process {claim.owner.pid} on {claim.owner.host}" in shown.err
+    assert "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize(
+    "damage", ["meta.json", "summary.json", "status.json", "metrics.jsonl", "config.yaml"]
+)
+def test_listing_survives_damaged_folders(damage: str, ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    good, bad = freeze(plan([*tiny, "seed=0,1"]))
+    (bad.path / damage).write_text('{"half')
+    shown = ablate("ls")
+    assert shown.code == 0, shown.err
+    assert good.id in shown.out
+    assert bad.id in shown.out

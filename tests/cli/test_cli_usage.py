@@ -1,0 +1,152 @@
+"""What the command line says without training anything."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ablate import __version__
+from ablate.cli import main
+from ablate.cli.parser import COMMANDS, parse
+
+HEAVY = ("torch", "hydra", "omegaconf", "datasets", "tokenizers", "pyarrow", "rich")
+
+
+def test_version(ablate) -> None:  # type: ignore[no-untyped-def]
+    assert ablate("--version").out == f"ablate {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_describes_and_gives_an_example_that_parses(name: str, ablate) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate(name, "--help")
+    assert shown.code == 0
+    example = shown.out.partition("example:\n")[2].strip()
+    assert example.startswith(f"ablate {name}")
+    inner = re.sub(r"\$\((.*?)\|.*?\)", "RUN", example)
+    assert parse(shlex.split(inner)[1:])[0] == name
+
+
+@pytest.mark.parametrize("words", [(), ("trane",), ("train", "--fast"), ("rerun",), ("ls", "--json=3")])
+def test_bad_usage_is_2(words: tuple[str, ...], ablate) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate(*words)
+    assert shown.code == 2
+    assert "usage: ablate" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("train", "optim.lrr=1"), ["optim.lrr", "optim.lr"]),
+        (("train", "+optim.lrr=1"), ["optim.lr"]),
+        (("train", "model.norm=rms"), ["model.norm", "rmsnorm"]),
+        (("train", "optim.lr=nan"), ["optim.lr"]),
+        (("train", "optim.lr=0.1,0.2"), ["ablate sweep"]),
+        (("sweep", "optim.lr=0.1,-1"), ["optim.lr", "-1"]),
+        (("sweep", "-m", "model.heads=4,5"), ["model.heads", "5"]),
+        (("sweep", "run.threads=1,2"), ["run.threads"]),
+        (("train", "data=text", "data.paths=[nowhere.txt]"), ["nowhere.txt"]),
+        (("config", "--keys", "qqq"), ["qqq"]),
+        (("rerun", "nothing"), ["nothing"]),
+        (("show", "nothing"), ["nothing"]),
+        (("ls", "--filter", "verdict"), ["key=value"]),
+    ],
+)
+def test_bad_requests_are_2_one_message_and_no_folder(
+    words: tuple[str, ...],
+    says: list[str],
+    ablate,  # type: ignore[no-untyped-def]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = ablate(*words)
+    assert shown.code == 2
+    assert shown.err.startswith("error: ")
+    assert "Traceback" not in shown.err
+    assert all(word in shown.err for word in says), shown.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_may_stand_between_overrides() -> None:
+    _, args = parse(["sweep", "optim.lr=1,2", "--plan", "seed=0,1", "-m"])
+    assert args.overrides == ["optim.lr=1,2", "seed=0,1"]
+    assert args.plan
+    _, args = parse(["rerun", "--from-step", "3", "RUN", "run.threads=2"])
+    assert (args.target, args.overrides, args.from_step) == ("RUN", ["run.threads=2"], 3)
+    _, args = parse(["rerun", "RUN", "--from-step", "3", "run.threads=2"])
+    assert (args.target, args.overrides, args.from_step) == ("RUN", ["run.threads=2"], 3)
+
+
+def test_an_unexpected_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ablate.cli.ls.find_runs", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["ls"])
+
+
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["ls"], ["show", "nothing"]])
+def test_light_commands_load_nothing_heavy(words: list[str], tmp_path: Path) -> None:
+    program = (
+        "import sys; from ablate.cli import main; main(sys.argv[1:]);"
+        f"print('loaded:', [name for name in {HEAVY} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("loaded: []\n")
+
+
+def test_planning_never_loads_torch(tmp_path: Path) -> None:
+    program = (
+        "import sys; from ablate.cli import main; main(sys.argv[1:]);"
+        "print('torch' in sys.modules, 'datasets' in sys.modules)"
+    )
+    words = ["sweep", "experiment=smoke", "data=synthetic", "--plan"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("False False\n")
+
+
+def test_python_m_is_the_same_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ablate", "ls"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "no runs under runs\n")
+
+
+def test_config_is_yaml_with_identity_and_marks(ablate) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate("config", "data=synthetic", "model.bias=[v,o]", "optim.lr=0.0003")
+    tree = yaml.safe_load(shown.out)
+    assert tree["model"]["bias"] == ["v", "o"]
+    marked = [line.partition(":")[0].strip() for line in shown.out.splitlines() if "# default" in line]
+    assert marked == ["bias", "source", "lr"]
+    assert "lr: 0.0003  # default: 0.003" in shown.out
+    assert "bias: [v, o]  # default: all" in shown.out
+    identity = re.search(r"^# run id: ([0-9a-f]{12})$", shown.out, re.MULTILINE)
+    same = ablate(
+        "config", "data=synthetic", "model.bias=[o,v]", "optim.lr=3e-4", "run.notes=x", "probe.every=3"
+    )
+    assert identity is not None
+    assert identity[0] in same.out
+
+
+def test_config_keys(ablate) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate("config", "--keys", "placement")
+    assert re.search(r"model\.placement +science +pre +pre, post, peri, sublayer", shown.out)
+    assert len(ablate("config", "--keys").out.splitlines()) > 60
+
+
+def test_plan_prints_every_run_and_starts_none(
+    ablate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    shown = ablate("sweep", "experiment=smoke", "data=synthetic", "seed=0,1,0", "--plan")
+    assert shown.code == 0
+    assert "24 runs asked for, 8 merged as duplicates, 16 to train" in shown.out
+    assert "4 arms × 2 learning rates × 2 seeds" in shown.out
+    assert len(re.findall(r"^[0-9a-f]{12} .* missing +yes$", shown.out, re.MULTILINE)) == 16
+    assert not list(tmp_path.iterdir())

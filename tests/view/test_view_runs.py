@@ -1,0 +1,100 @@
+"""The list of runs and the study's table."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from view_runs import made_run
+
+from ablate.config import UserError
+from ablate.view import parse_filters, records, runs_table, select, study_table
+
+RUNS = [
+    made_run(1, {"model.bias": ["none"], "optim.lr": 0.1, "seed": 0}, val=3.0, growth={"b00_q": 0.01}),
+    made_run(2, {"model.bias": ["none"], "optim.lr": 0.1, "seed": 1}, val=5.0, growth={"b03_down": 0.02}),
+    made_run(3, {"model.bias": ["all"], "optim.lr": 0.1, "seed": 0}, verdict="diverged", val="NaN"),
+    made_run(4, {"model.bias": ["all"], "optim.lr": 0.1, "seed": 1}, val=4.0),
+    made_run(5, {"model.bias": ["all"], "optim.lr": 0.0003, "seed": 0}, verdict=None, state="killed"),
+]
+
+
+def ids(filters: list[str], sort: list[str] | None = None) -> list[int]:
+    return [int(r.run_id, 16) for r in select(RUNS, parse_filters(filters), sort or ())]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (["verdict=diverged"], [3]),
+        (["optim.lr=3e-4"], [5]),
+        (["lr=0.10"], [1, 2, 3, 4]),
+        (["model.bias=none"], [1, 2]),
+        (["model.bias=none", "seed=1"], [2]),
+        (["state=killed"], [5]),
+        (["final/val/loss=NaN"], [3]),
+        (["arm=bias=all", "verdict=stable"], [4]),
+        (["model.tie_embeddings=true", "seed=1"], [2, 4]),
+        (["verdict=spiked"], []),
+    ],
+)
+def test_filters(filters: list[str], expected: list[int]) -> None:
+    assert ids(filters) == expected
+
+
+def test_sorting_by_several_columns_with_absent_and_nan_last() -> None:
+    assert ids([], ["loss"]) == [1, 4, 2, 3, 5]
+    assert ids([], ["-seed", "lr"]) == [2, 4, 5, 1, 3]
+
+
+@pytest.mark.parametrize("request_", [["verdct=x"], ["optim.lrr=1"]])
+def test_an_unknown_filter_is_refused_with_a_suggestion(request_: list[str]) -> None:
+    with pytest.raises(UserError, match=r"verdict|optim\.lr"):
+        ids(request_)
+
+
+def test_a_filter_needs_a_value() -> None:
+    with pytest.raises(UserError, match="key=value"):
+        parse_filters(["verdict"])
+
+
+def test_columns_may_be_any_key() -> None:
+    shown = runs_table(RUNS[:1], RUNS, ["id", "model.width", "final/val/loss", "attempt"])
+    assert shown.rows == (("000000000001", "64", "3.000", "1"),)
+    with pytest.raises(UserError, match=r"model\.width"):
+        runs_table(RUNS, RUNS, ["model.widht"])
+
+
+def test_default_columns() -> None:
+    shown = runs_table(RUNS, RUNS)
+    assert shown.columns == ("id", "state", "verdict", "arm", "lr", "seed", "step", "loss")
+    assert shown.rows[4] == ("000000000005", "killed", "-", "bias=all", "0.0003", "0", "200", "-")
+
+
+def test_records_hold_everything() -> None:
+    (record,) = records(RUNS[2:3], RUNS)
+    assert record["verdict"] == "diverged"
+    assert record["arm"] == "bias=all"
+    assert record["config"]["optim.lr"] == 0.1  # type: ignore[index]
+    assert record["summary"]["reasons"] == ["because"]  # type: ignore[index]
+
+
+def test_study_table_takes_medians_over_seeds_and_counts_divergence_as_infinite() -> None:
+    shown = study_table(RUNS)
+    assert shown.column("arm") == ("bias=none", "bias=all", "bias=all")
+    assert shown.column("lr") == ("0.1", "0.0003", "0.1")
+    assert shown.column("final val") == ("4.000", "-", "inf")
+    assert shown.column("n") == ("2", "0/1", "2")
+    assert shown.column("verdict") == ("2 stable", "killed", "1 diverged, 1 stable")
+
+
+def test_a_run_that_was_stopped_has_no_final_loss_whatever_it_evaluated_last() -> None:
+    stopped = made_run(1, verdict="diverged", val=6.2)
+    stopped = replace(stopped, summary={**stopped.summary, "final/val/step": 0})
+    assert runs_table([stopped], [stopped]).column("loss") == ("nan",)
+    assert study_table([stopped]).column("final val") == ("inf",)
+
+
+def test_study_table_names_the_fastest_growing_linear_over_the_seeds() -> None:
+    factor = math.exp(0.02 * 100)
+    assert study_table(RUNS).column("fastest-growing linear")[0] == f"b03_down ×{factor:.2f}/100 steps"
+    assert study_table(RUNS).column("fastest-growing linear")[2] == "-"
