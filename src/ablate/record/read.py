@@ -27,7 +27,7 @@ class Series:
     """
 
     columns: tuple[str, ...]
-    values_RC: NDArray[np.float64]  # noqa: N815
+    values_RC: NDArray[np.float64]
     torn: int = 0
 
     @property
@@ -53,7 +53,7 @@ class _Part:
     columns: tuple[str, ...]
     attempt: int
     from_step: int
-    values_RC: NDArray[np.float64]  # noqa: N815
+    values_RC: NDArray[np.float64]
 
 
 def read_series(path: Path) -> Series:
