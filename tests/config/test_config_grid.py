@@ -1,5 +1,7 @@
 """What a sweep asks for: axes, their order, and the cells."""
 
+from pathlib import Path
+
 import pytest
 
 from ablate.config import Axis, compose, expand, run_id
@@ -108,3 +110,14 @@ def test_a_derived_field_follows_its_axis_and_a_given_one_stays() -> None:
     assert [cell.optim.warmup for cell in grid.cells] == [25, 25, 50, 50]
     assert {cell.data.data_seed for cell in grid.cells} == {0}
     assert [cell.data.data_seed for cell in expand(["seed=0,1"]).cells] == [0, 1]
+
+
+def test_paths_of_the_command_line_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/someone")
+    data = compose(
+        ["data=text", "data.paths=[docs/*.md,'~/a.txt']", "data.tokenizer=t.json", "data.cache=c"]
+    ).data
+    assert data.paths == (f"{tmp_path}/docs/*.md", "/home/someone/a.txt")
+    assert (data.tokenizer, data.cache) == (f"{tmp_path}/t.json", f"{tmp_path}/c")
+    assert compose(["data.cache=null"]).data.cache is None

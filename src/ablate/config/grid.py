@@ -1,7 +1,9 @@
 """One run, or the grid of runs that a sweep asks for."""
 
+import dataclasses
 import itertools
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -110,10 +112,28 @@ def _cells(axes: Sequence[Axis], pinned: Mapping[str, Any], compositions: Compos
         values = dict(zip((axis.key for axis in axes), point, strict=True))
         base = bases[tuple(values.pop(name) for name in names)]
         try:
-            cells.append(finish(assign(base, values)))
+            cells.append(_anchored(finish(assign(base, values))))
         except ConfigError as error:
             raise _of_cell(error, axes, point) from None
     return tuple(cells)
+
+
+def _anchored(config: Config) -> Config:
+    """Paths made absolute: a run folder can be carried out, or repeated, from any working directory."""
+    data = config.data
+    if not (data.paths or data.tokenizer or data.cache):
+        return config
+    anchored = dataclasses.replace(
+        data,
+        paths=tuple(map(_absolute, data.paths)),
+        tokenizer=data.tokenizer and _absolute(data.tokenizer),
+        cache=data.cache and _absolute(data.cache),
+    )
+    return dataclasses.replace(config, data=anchored)
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
 
 
 def _of_cell(error: ConfigError, axes: Sequence[Axis], point: Sequence[Any]) -> ConfigError:
