@@ -34,7 +34,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_ships_every_configuration_file(wheel: Path) -> None:
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("ablate/conf/")}
     expected = {
-        f"ablate/conf/{path.relative_to(REPOSITORY / 'conf')}" for path in (REPOSITORY / "conf").rglob("*.yaml")
+        f"ablate/conf/{path.relative_to(REPOSITORY / 'conf')}"
+        for path in (REPOSITORY / "conf").rglob("*.yaml")
     }
     assert expected
     assert shipped == expected

@@ -1,0 +1,46 @@
+"""What a worker does to its own process: its output goes to the run's log, and it ends with its parent."""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+
+
+def follow_parent() -> None:
+    """Receive SIGTERM when the parent process dies, however it dies. Linux only: SystemExit elsewhere."""
+    parent = os.getppid()
+    if sys.platform != "linux":
+        raise SystemExit("--follow-parent works on Linux only")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    if os.getppid() != parent:
+        raise SystemExit("the parent process is gone already")
+
+
+@contextmanager
+def output_to(log: Path) -> Iterator[None]:
+    """Send stdout and stderr, those of C libraries included, to the end of `log` inside the block."""
+    _flush()
+    saved = os.dup(1), os.dup(2)
+    opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(opened, 1)
+        os.dup2(opened, 2)
+        yield
+    finally:
+        _flush()
+        os.dup2(saved[0], 1)
+        os.dup2(saved[1], 2)
+        for descriptor in (opened, *saved):
+            os.close(descriptor)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()

@@ -1,0 +1,213 @@
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ablate.worker.run
+from ablate.config import dump
+from ablate.record import Claim, RunFolder, State, create_rerun, read_json, read_series, read_status
+from ablate.train import Interrupts
+from ablate.train.checkpoint import steps
+from ablate.worker.run import End, carry_out
+
+NAN = {"optim": {"lr": 1e4, "warmup": 0, "clip": 0}, "verdict": {"patience": 5}}
+
+
+def wait_for(what: Any, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[RunFolder], End]:
+    """Carries out a folder in this process, whose settings stay as they are."""
+    monkeypatch.setattr(ablate.worker.run, "setup_process", lambda _: None)
+
+    def carry(folder: RunFolder) -> End:
+        with Interrupts() as interrupts:
+            return carry_out(folder, interrupts)
+
+    return carry
+
+
+def files(folder: RunFolder) -> list[tuple[str, bytes]]:
+    return sorted((str(p), p.read_bytes()) for p in folder.path.rglob("*") if p.is_file())
+
+
+def test_a_run_from_config_to_summary(whole: RunFolder) -> None:
+    status, meta, summary = read_status(whole), read_json(whole.meta), read_json(whole.summary)
+    assert (status.state, status.attempt) == (State.done, 1)
+    assert meta["config"]["optim.lr"] == 3e-3
+    assert meta["environment"]["code_sha"]
+    assert (meta["device"], meta["threads"]) == ("cpu", 1)
+    assert meta["data"]["unigram_entropy"] > meta["data"]["entropy_rate"]
+    assert meta["model"]["biases"]["up"] == 2 * 128
+    assert "blocks.0.mlp.up.weight" in meta["decay_groups"]["decayed"]
+    assert meta["initial_loss"] == read_series(whole.metrics("val")).column("val/loss")[0]
+    assert summary["verdict"] == "stable"
+    assert summary["complete"] is True
+    assert steps(whole.checkpoint) == []
+    assert (whole.checkpoint / "final" / "model.safetensors").is_file()
+    assert "attempt 1" in whole.stdout.read_text()
+
+
+def test_a_failed_folder_does_not_stop_the_next_one(queued: Any, work: Any) -> None:
+    broken, fine = queued(study="broken"), queued({"optim": {"steps": 5}})
+    broken.checkpoint.mkdir()
+    (broken.checkpoint / "model.pt").write_bytes(b"not ours")
+    assert work(broken, fine)[0] == 1
+    status = read_status(broken)
+    assert status.state is State.failed
+    assert "model.pt" in (status.reason or "")
+    assert "Traceback" in broken.stdout.read_text()
+    assert read_status(fine).state is State.done
+
+
+def test_a_done_folder_is_left_alone(whole: RunFolder, here: Any) -> None:
+    before = files(whole)
+    assert here(whole) is End.done
+    assert files(whole) == before
+
+
+def test_a_run_that_is_not_finite_is_done_and_diverged_with_a_finite_summary(queued: Any, here: Any) -> None:
+    folder = queued({**NAN, "run": {"checkpoint_every": 1}})
+    assert here(folder) is End.done
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    summary = json.loads(folder.summary.read_text(), parse_constant=refuse)
+    assert summary["verdict"] == "diverged"
+    assert summary["steps"] == summary["first_bad_step"] + 5
+    assert read_status(folder).state is State.done
+    assert steps(folder.checkpoint) == [s for s in [summary["first_bad_step"] - 1] if s > 0]
+
+
+def test_a_foreign_config_is_refused_and_nothing_touched(
+    queued: Any, here: Any, config_of: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = queued()
+    folder.config.write_text(dump(config_of({"optim": {"lr": 0.5}})))
+    before = files(folder)
+    assert here(folder) is End.failed
+    assert folder.id in capsys.readouterr().err
+    assert files(folder) == before
+
+
+def test_changed_code_is_refused_unless_allowed(
+    queued: Any, here: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = queued(code_sha="0" * 64)
+    assert here(refused) is End.failed
+    assert "run.allow_code_change" in capsys.readouterr().err
+    assert read_status(refused).state is State.queued
+    assert here(queued({"run": {"allow_code_change": True}}, study="allowed", code_sha="0" * 64)) is End.done
+
+
+def test_a_run_claimed_by_a_live_process_is_left_to_it(
+    queued: Any, here: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = queued()
+    claim = Claim.take(folder)
+    assert here(folder) is End.failed
+    assert str(claim.owner.pid) in capsys.readouterr().err
+    claim.check()
+
+
+def test_asked_to_stop_it_is_preempted_and_resumes_to_the_same_rows(
+    queued: Any, start: Any, work: Any, same_rows: Any, whole: RunFolder
+) -> None:
+    folder, next_one = queued(), queued(study="next")
+    process = start(folder, next_one)
+    wait_for(lambda: len(read_series(folder.metrics())) > 3)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert (read_status(folder).state, read_status(next_one).state) == (State.preempted, State.queued)
+    assert work(folder)[0] == 0
+    assert same_rows(folder, whole)
+
+
+@pytest.mark.parametrize("full", ["rows", pytest.param("checkpoint", marks=pytest.mark.slow)])
+def test_a_full_disk_is_one_clear_error_and_the_run_resumes(
+    queued: Any, work: Any, same_rows: Any, whole: RunFolder, full: str
+) -> None:
+    folder = queued({"run": {"checkpoint_every": 50 if full == "rows" else 11}})
+    limit = len(whole.metrics().read_bytes()) // 2 if full == "rows" else 100_000
+
+    def small_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    assert work(folder, preexec_fn=small_disk)[0] == 1
+    status = read_status(folder)
+    assert status.state is State.failed
+    assert "full" in (status.reason or "")
+    assert work(folder)[0] == 0
+    assert same_rows(folder, whole)
+
+
+def test_out_of_memory_is_a_failure_with_a_reason(
+    queued: Any, here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def burst(*_: object, **__: object) -> None:
+        raise MemoryError("cannot allocate 1 TB")
+
+    monkeypatch.setattr(ablate.worker.run, "train", burst)
+    folder = queued()
+    assert here(folder) is End.failed
+    assert read_status(folder).reason == "out of memory: cannot allocate 1 TB"
+
+
+def test_a_repetition_from_a_checkpoint_has_no_verdict_of_its_own(
+    queued: Any, start: Any, whole: RunFolder, here: Any
+) -> None:
+    folder = queued({"run": {"keep": "ring"}})
+    assert here(folder) is End.done
+    repetition = create_rerun(folder, folder.config.read_text())
+    last = steps(folder.checkpoint)[-1]
+    place = f"step-{last:06d}"
+    shutil.copytree(folder.checkpoint / place, repetition.checkpoint / place)
+    assert here(repetition) is End.done
+    assert not repetition.summary.exists()
+    old, new = read_series(folder.metrics()), read_series(repetition.metrics())
+    assert new.steps.tolist() == list(range(last, 60))
+    assert np.array_equal(new.values_RC, old.values_RC[last:])
+
+
+_LAUNCHER = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-m", "ablate.worker", "--follow-parent", sys.argv[1]])
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the parent's death is told by the Linux kernel")
+def test_a_dead_launcher_leaves_no_orphan(queued: Any, tmp_path: Path) -> None:
+    folder = queued({"optim": {"steps": 20_000}})
+    launcher = subprocess.Popen([sys.executable, "-c", _LAUNCHER, str(folder.path)])
+    wait_for(lambda: len(read_series(folder.metrics())) > 2)
+    owner = read_status(folder).owner
+    assert owner is not None
+    launcher.kill()
+    launcher.wait()
+    wait_for(lambda: read_status(folder).state is State.preempted)
+    wait_for(lambda: not Path(f"/proc/{owner.pid}").exists())
+
+
+def test_bad_usage_is_code_2(work: Any) -> None:
+    code, errors = work()
+    assert code == 2
+    assert "RUN_DIR" in errors
+    assert os.environ.get("ABLATE_CACHE") is not None
