@@ -15,6 +15,8 @@ from torch.nn.functional import embedding, layer_norm, linear, rms_norm
 from ablate.config import ModelConfig, Norm, Site
 from ablate.probe import Board, ParameterKind, Part
 
+WIDE = 8  # from this ratio of outputs to inputs on, ‖y‖ is cheaper from x and W than from y
+
 
 @dataclass(frozen=True)
 class Build:
@@ -57,6 +59,7 @@ class Linear(Part):
         super().__init__(label, site, ParameterKind.matrix)
         self.weight = nn.Parameter(torch.empty(fan_out, fan_in))
         self.register_parameter("bias", nn.Parameter(torch.empty(fan_out)) if bias else None)
+        self.wide = fan_out >= WIDE * fan_in
         self.board = board
         self.probe = board.linear(label, fan_out, bias)
 
@@ -67,9 +70,13 @@ class Linear(Part):
     def forward(self, x: Tensor) -> Tensor:
         x = self.cast(x)
         bias = None if self.bias is None else self.bias.to(x.dtype)
-        y = linear(x, self.weight.to(x.dtype), bias)
+        weight = self.weight.to(x.dtype)
+        y = linear(x, weight, bias)
         if self.board.recording and self.board.outputs:
-            self.probe.record(y)
+            if self.wide:
+                self.probe.record_product(x, weight, bias)
+            else:
+                self.probe.record(y)
         if self.board.sampling and self.bias is not None and bias is not None:
             self.probe.decompose(y, bias, self.bias)
         return y

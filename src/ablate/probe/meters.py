@@ -56,6 +56,21 @@ def square_sum(x: Tensor) -> Tensor:
     return norm.double().square()
 
 
+def product_square_sum(x: Tensor, weight_CD: Tensor, bias_C: Tensor | None) -> Tensor:
+    """Σ(xWᵀ + b)² over all elements, 0-D float64, without reading the product: with X the rows of x,
+
+    ⟨XᵀX, WᵀW⟩ + 2 ⟨Xᵀ1, Wᵀb⟩ + n ‖b‖². Much less work than reading n·C values when C ≫ D.
+    """
+    wide = torch.promote_types(x.dtype, torch.float32)
+    x_ND = x.detach().to(wide).flatten(0, -2)
+    weight_CD = weight_CD.detach().to(wide)
+    total = ((x_ND.mT @ x_ND) * (weight_CD.mT @ weight_CD)).sum(dtype=torch.float64)
+    if bias_C is not None:
+        bias_C = bias_C.detach().to(wide)
+        total += 2 * (x_ND.sum(0) @ (weight_CD.mT @ bias_C)) + len(x_ND) * bias_C.square().sum()
+    return total.clamp(min=0)
+
+
 class LinearProbe(nn.Module):
     """Σ‖y‖² of a linear's output y = Wx + b and, for a linear with a bias, the parts of the sum.
 
@@ -75,6 +90,10 @@ class LinearProbe(nn.Module):
     def record(self, y: Tensor) -> None:
         """Every step: Σ‖y‖²."""
         self.squares.add(square_sum(y.detach()))
+
+    def record_product(self, x: Tensor, weight_CD: Tensor, bias_C: Tensor | None) -> None:
+        """The same from the operands, for a linear much wider than its input (the head)."""
+        self.squares.add(product_square_sum(x, weight_CD, bias_C))
 
     def decompose(self, y: Tensor, added_C: Tensor, bias_C: Tensor) -> None:
         """On cadence: Σ‖Wx‖² and ⟨Wx, 1b⟩ with b as it was added; b itself, exactly, before it is updated."""

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from ablate.config import SCIENCE_VERSION, Keep, UserError
 from ablate.record import read_json, write_json
-from ablate.record.disk import replace_file
+from ablate.record import replace_file
 
 RING = 3
 _MODEL, _OPTIMIZER, _STATE, _FINAL = "model.safetensors", "optimizer.safetensors", "state.json", "final"
