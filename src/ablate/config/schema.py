@@ -182,8 +182,13 @@ class VerdictConfig:
     )
     learned: float = observe(0.3, "excess, in gaps, below which a run has learned the unigram", gt=0, lt=1)
     early: float = observe(0.25, "share of the run within which learning counts as early", gt=0, le=1)
+    rest_rows: int = observe(
+        50, "steps a run must have had since it learned the unigram for that to count as collapsed", ge=0
+    )
     rise: float = observe(
-        0.5, "rise of the running mean above its minimum, in gaps: collapsed or spiked", gt=0
+        0.5,
+        "rise of the running mean above its minimum, in gaps: collapsed, diverged or spiked",
+        gt=0,
     )
     shelf: float = observe(
         0.25, "depth below the unigram, in gaps, at which a flat loss still counts as collapsed", ge=0, lt=1

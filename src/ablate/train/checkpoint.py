@@ -25,8 +25,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from ablate.config import SCIENCE_VERSION, Keep, UserError
-from ablate.record import read_json, write_json
-from ablate.record import replace_file
+from ablate.record import read_json, replace_file, write_json
 
 RING = 3
 _MODEL, _OPTIMIZER, _STATE, _FINAL = "model.safetensors", "optimizer.safetensors", "state.json", "final"

@@ -7,12 +7,12 @@ import numpy as np
 
 from ablate.verdict.reading import Reading, nats
 from ablate.verdict.spikes import kill_high_loss, kill_loss_spike
-from ablate.verdict.windows import batch_noise, kill_window
+from ablate.verdict.windows import batch_noise, kill_window, rolling_mean
 
 
 def excursions(reading: Reading) -> tuple[str, ...]:
     """One sentence for every rule that sees the loss leave its path; empty if none does."""
-    return (*_kill(reading), *_outlying(reading), *_above_start(reading), *_risen(reading))
+    return (*_kill(reading), *_outlying(reading), *_above_start(reading), *_leapt(reading), *_risen(reading))
 
 
 def _kill(reading: Reading) -> tuple[str, ...]:
@@ -53,6 +53,28 @@ def _above_start(reading: Reading) -> tuple[str, ...]:
     return (
         f"above the loss at step 0 ({nats(levels.start)}) after warm-up: "
         f"{nats(reading.loss_R[rows[0]])} at step {rows[0]}",
+    )
+
+
+def _leapt(reading: Reading) -> tuple[str, ...]:
+    """A single step as far above the mean of the few before it as a collapse rises, and beyond noise.
+
+    Needs no full window of a published rule, and so sees the first steps too. In warm-up it counts only once
+    the loss had come down as far: before that, a loss leaves its start in either direction.
+    """
+    th, levels, few = reading.thresholds, reading.levels, reading.thresholds.smooth_rows
+    before_N = rolling_mean(reading.excess_R[:-1], few)
+    rows_N = np.arange(few, few + before_N.size)
+    height_N = reading.excess_R[few:] - before_N
+    limit = max(th.rise * levels.scale, th.noise * batch_noise(reading.excess_R))
+    learned_N = np.minimum.accumulate(before_N) < levels.gap - th.rise * levels.scale
+    leaps = np.flatnonzero((height_N > limit) & ((rows_N > reading.curve.warmup) | learned_N))
+    if not leaps.size:
+        return ()
+    top = rows_N[leaps[np.argmax(height_N[leaps])]]
+    return (
+        f"{leaps.size} single steps more than {nats(limit)} above the {few} before them, "
+        f"first at step {rows_N[leaps[0]]}; the loss reaches {nats(reading.loss_R[top])} at step {top}",
     )
 
 

@@ -74,8 +74,15 @@ class Reading:
 
     @cached_property
     def rise_M(self) -> Floats:
-        """How far each running mean lies above the lowest one before it."""
-        return self.mean_M - np.minimum.accumulate(self.mean_M)
+        """How far each running mean lies above the lowest one before it, or above the start if that is lower.
+
+        A loss that explodes within the first window and only falls from there has risen too. The start is
+        that of an average batch: an untrained model does not feel how hard its text is.
+        """
+        if not self.mean_M.size:
+            return self.mean_M
+        start = float(self.loss_R[0]) + float(np.median(self.excess_R - self.loss_R))
+        return self.mean_M - np.minimum(np.minimum.accumulate(self.mean_M), start)
 
     @cached_property
     def outlying(self) -> Rows:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ablate.config import VerdictConfig
-from ablate.verdict.curve import Curve, Kind, Verdict, first_bad_step
+from ablate.verdict.curve import Curve, Floats, Kind, Verdict, first_bad_step
 from ablate.verdict.excursions import excursions
 from ablate.verdict.measures import measure
 from ablate.verdict.reading import Reading, nats, read
@@ -83,23 +83,26 @@ def _stopped_early(reading: Reading) -> Reasons:
     return (stop, f"stable up to step {rows - 1}")
 
 
-def _never_moved(reading: Reading) -> Reasons:
-    """A learning rate too small to leave the start is no divergence, although the loss ends where it began.
+def _hardly_moved(reading: Reading) -> Reasons:
+    """A learning rate too small to get away from the start is no divergence: to diverge, a loss has to rise.
 
     Looks at the plain loss: an untrained model's hardly varies from batch to batch, its excess does.
     """
     levels, th, loss_R = reading.levels, reading.thresholds, reading.loss_R
     band = th.cap * levels.scale
     train_band = max(band, min(th.noise * batch_noise(loss_R), th.rise * levels.scale))
-    held_out_E = np.append(reading.curve.val_loss_E, levels.final)
-    train_M = rolling_mean(loss_R, reading.window)
-    still = np.all(np.abs(held_out_E - levels.start) <= band)
-    if not (still and np.all(np.abs(train_M - loss_R[0]) <= train_band)):
+    held_out_E = np.concatenate(([levels.start], reading.curve.val_loss_E, [levels.final]))
+    train_M = np.concatenate((loss_R[:1], rolling_mean(loss_R, reading.window)))
+    if not _at_start(reading) or _highest_rise(held_out_E) > band or _highest_rise(train_M) > train_band:
         return ()
     return (
-        f"the loss never left its start: final val {nats(levels.final)}, at step 0 {nats(levels.start)}, "
-        f"and nothing in between moved by more than noise",
+        f"the loss hardly left its start: final val {nats(levels.final)}, at step 0 {nats(levels.start)}, "
+        f"and it never rose by more than noise",
     )
+
+
+def _highest_rise(values: Floats) -> float:
+    return float(np.max(values - np.minimum.accumulate(values), initial=0.0))
 
 
 def _back_at_start(reading: Reading) -> Reasons:
@@ -112,9 +115,8 @@ def _gave_back(reading: Reading) -> Reasons:
 
     A loss that comes to rest near the unigram (nearer to it than to the start) is left to the collapse rule.
     """
-    levels, th = reading.levels, reading.thresholds
-    resting = _at_unigram(reading) and levels.final <= levels.unigram + th.giveback * levels.scale
-    if resting or not reading.given_back > th.giveback:
+    resting = _at_unigram(reading) and not _far_above(reading)
+    if resting or not reading.given_back > reading.thresholds.giveback:
         return ()
     return (
         f"gave back {reading.given_back:.0%} of its best gain: the loss was {_excess(reading.lowest)}, "
@@ -122,23 +124,29 @@ def _gave_back(reading: Reading) -> Reasons:
     )
 
 
+def _blew_up(reading: Reading) -> Reasons:
+    """This project's rule: it rose as in a collapse, but did not come back to the unigram.
+
+    Such a loss often falls until the end, because the schedule lowers the rate: it may end below its start.
+    """
+    rise = _rise(reading)
+    if not (rise and _far_above(reading)):
+        return ()
+    return (*_where(reading, "unigram"), f"its running mean rose by {nats(rise)} above its lowest")
+
+
 def _collapsed(reading: Reading) -> Reasons:
     """At the unigram although it had learned early or had been lower; or flat on a shelf just below it."""
-    levels, th = reading.levels, reading.thresholds
-    low = levels.gap - (1 - th.learned) * levels.scale  # learned · gap, where the gap is the scale
-    early_M = reading.mean_M[reading.row_M <= th.early * reading.curve.steps]
-    learned = bool(np.any(early_M < low))
-    rise = float(np.max(reading.rise_M, initial=0.0))
-    rose = rise > max(th.rise * levels.scale, reading.tolerance)
+    levels = reading.levels
+    learned, rise = _learned_early(reading), _rise(reading)
     why = []
-    if learned:
-        row = int(reading.row_M[np.argmax(early_M < low)])
-        why.append(f"it had learned the unigram by step {row}, and got no further")
-    if rose:
+    if learned is not None:
+        why.append(f"it had learned the unigram by step {learned}, and got no further")
+    if rise:
         why.append(f"its running mean rose by {nats(rise)} above its lowest")
     if why and _at_unigram(reading):
         return (*_where(reading, "unigram"), *why)
-    if learned and _on_shelf(reading):
+    if learned is not None and _on_shelf(reading):
         return (
             f"final val {nats(levels.final)} is only {nats(levels.unigram - levels.final)} below the unigram "
             f"({nats(levels.unigram)}) and flat since the middle of the run",
@@ -150,7 +158,14 @@ def _collapsed(reading: Reading) -> Reasons:
 def _undertrained(reading: Reading) -> Reasons:
     if not _at_unigram(reading):
         return ()
-    return (*_where(reading, "unigram"), "it neither learned early nor lost what it had learned")
+    where = _where(reading, "unigram")
+    if (row := _arrival(reading)) is not None and row <= reading.thresholds.early * reading.curve.steps:
+        rows = reading.loss_R.size - 1 - row
+        return (
+            *where,
+            f"it had learned the unigram by step {row}: {rows} steps are too few to tell a collapse",
+        )
+    return (*where, "it neither learned early nor lost what it had learned")
 
 
 def _stable(reading: Reading) -> Reasons:
@@ -171,9 +186,10 @@ _RULES_OF_RECORD: tuple[tuple[Kind, Rule], ...] = (
     (Kind.censored, _stopped_early),
 )
 _RULES_OF_LEVEL: tuple[tuple[Kind, Rule], ...] = (
-    (Kind.undertrained, _never_moved),
+    (Kind.undertrained, _hardly_moved),
     (Kind.diverged, _back_at_start),
     (Kind.diverged, _gave_back),
+    (Kind.diverged, _blew_up),
     (Kind.collapsed, _collapsed),
     (Kind.undertrained, _undertrained),
     (Kind.spiked, excursions),
@@ -188,6 +204,35 @@ def _at_start(reading: Reading) -> bool:
 def _at_unigram(reading: Reading) -> bool:
     levels = reading.levels
     return levels.final >= levels.unigram - reading.thresholds.cap * levels.scale
+
+
+def _far_above(reading: Reading) -> bool:
+    """Nearer to the start than to the unigram, if `giveback` is a half."""
+    levels, th = reading.levels, reading.thresholds
+    return levels.final > levels.unigram + th.giveback * levels.scale
+
+
+def _rise(reading: Reading) -> float:
+    """The largest rise of the running mean; 0 if it is no more than `rise` gaps, or than noise."""
+    largest = float(np.max(reading.rise_M, initial=0.0))
+    limit = max(reading.thresholds.rise * reading.levels.scale, reading.tolerance)
+    return largest if largest > limit else 0.0
+
+
+def _arrival(reading: Reading) -> int | None:
+    """The row by which the running mean had come down to the unigram (`learned` gaps above it)."""
+    levels, th = reading.levels, reading.thresholds
+    # learned · gap, where the gap is the scale
+    low_M = reading.mean_M < levels.gap - (1 - th.learned) * levels.scale
+    return int(reading.row_M[np.argmax(low_M)]) if low_M.any() else None
+
+
+def _learned_early(reading: Reading) -> int | None:
+    """The row of arrival, if that was early in the run and left it `rest_rows` rows to get further."""
+    row, th = _arrival(reading), reading.thresholds
+    if row is None or row > th.early * reading.curve.steps:
+        return None
+    return row if reading.loss_R.size - 1 - row >= th.rest_rows else None
 
 
 def _on_shelf(reading: Reading) -> bool:
