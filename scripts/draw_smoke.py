@@ -1,6 +1,8 @@
 """Draw docs/figures/smoke.svg from a recorded smoke study: the loss and the outputs that grow, arm by arm.
 
-ablate sweep experiment=smoke && python scripts/draw_smoke.py      # needs matplotlib: pip install -e '.[docs]'
+    ablate sweep experiment=smoke && python scripts/draw_smoke.py
+
+Needs matplotlib (pip install -e '.[docs]').
 """
 
 import argparse
