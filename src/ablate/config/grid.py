@@ -121,11 +121,12 @@ def _cells(axes: Sequence[Axis], pinned: Mapping[str, Any], compositions: Compos
 def _anchored(config: Config) -> Config:
     """Paths made absolute: a run folder can be carried out, or repeated, from any working directory."""
     data = config.data
-    if not (data.paths or data.tokenizer or data.cache):
+    if not (data.paths or data.name or data.tokenizer or data.cache):
         return config
     anchored = dataclasses.replace(
         data,
         paths=tuple(map(_absolute, data.paths)),
+        name=_absolute(data.name) if data.name and data.name.startswith(("./", "../", "~")) else data.name,
         tokenizer=data.tokenizer and _absolute(data.tokenizer),
         cache=data.cache and _absolute(data.cache),
     )
