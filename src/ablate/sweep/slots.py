@@ -69,7 +69,7 @@ def gpu_names(listing: str) -> tuple[str, ...]:
 
 
 def visible(names: Sequence[str], setting: str | None) -> tuple[str, ...]:
-    """The GPUs that a CUDA_VISIBLE_DEVICES leaves, in its order. As in CUDA, an unknown word ends the list."""
+    """The GPUs that a CUDA_VISIBLE_DEVICES leaves, in its order; an unknown word ends the list."""
     if setting is None:
         return tuple(names)
     chosen: list[str] = []
