@@ -25,7 +25,9 @@ RUN = ("data.val_tokens=2048", "run.device=cpu")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--steps", type=int, default=30)
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Tiny runs: 12 steps of a two-layer model on a synthetic source. Watches, and a look for what was left behind."""
+"""Tiny runs of 12 steps on a synthetic source; watches; a look for processes that were left behind."""
 
 import os
 import time

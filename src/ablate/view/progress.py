@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 LINE_S = 10.0  # without a terminal: between two lines on the runs at work
-LOOK_S = 0.5  # in a terminal: between two looks at the newest rows
+LOOK_S = 0.5  # between two looks at the newest rows
 FEW = 4  # runs whose beginnings are told, too
 SHOWN = 8  # runs at work that are shown one by one
-VERDICT_COST = 20  # the verdict so far may take at most one part in this of the time
+VERDICT_COST = 20  # verdicts so far may take at most one part in this of the time
 
 
 class Progress:
@@ -71,12 +71,11 @@ class Progress:
             self.at_work[folder.name] = _AtWork(folder, self.configs[folder.name], now)
             if self.live is None and self.total <= FEW:
                 self._line(f"{self._count(1)} {clean(folder.name)}: started")
-        if self.live is not None:
-            if fresh or now - self.looked_at >= LOOK_S:
-                self._look(now)
-                self.live.update(self._drawn(now))
-        elif now - self.said_at >= LINE_S and self.at_work:
+        if fresh or now - self.looked_at >= LOOK_S:
             self._look(now)
+            if self.live is not None:
+                self.live.update(self._drawn(now))
+        if self.live is None and now - self.said_at >= LINE_S:
             self.said_at = now
             if any(run.follower.step for run in self.at_work.values()):
                 self._line(self._summary(now))
@@ -110,7 +109,7 @@ class Progress:
     def _look(self, now: float) -> None:
         self.looked_at = now
         for run in self.at_work.values():
-            run.look(now)
+            run.look(now, VERDICT_COST * len(self.at_work))
 
     def _count(self, extra: int = 0) -> str:
         return f"[{self.done + extra}/{self.total}]"
@@ -172,12 +171,12 @@ class _AtWork:
         self.seen = False
         self.verdict, self.judged, self.cost = "", now, 0.0
 
-    def look(self, now: float) -> None:
+    def look(self, now: float, spare: int) -> None:
         self.follower.look(now)
         if not self.seen and self.follower.step:
             self.seen = True
             self.begun = max(0, self.follower.step - 1) if self.resumed else 0
-        if self.follower.step and now - self.judged >= self.cost * VERDICT_COST:
+        if self.follower.step and now - self.judged >= self.cost * spare:
             started = time.perf_counter()
             try:
                 self.verdict = str(verdict_so_far(Run(self.folder)))
