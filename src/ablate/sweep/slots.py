@@ -12,6 +12,8 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ablate.config import UserError
+
 QUERY_S = 20.0  # nvidia-smi is slow to wake sleeping drivers
 GPUS_VARIABLE = "ABLATE_GPUS"  # comma-separated names, instead of asking nvidia-smi
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -99,6 +101,8 @@ def lease(names: Iterable[str]) -> tuple[str, int] | None:
     """
     folder = lease_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise UserError(f"{folder} belongs to somebody else", hint="set XDG_RUNTIME_DIR to a folder of yours")
     for name in names:
         path = folder / f"gpu-{re.sub('[^A-Za-z0-9-]', '_', name)}.lock"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

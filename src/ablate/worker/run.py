@@ -111,8 +111,9 @@ def _train(
     print(f"{outcome.ending} after {outcome.steps} steps")
     if outcome.ending is Ending.preempted:
         return End.preempted
-    if _whole(folder):
-        write_json(folder.summary, summarise(Run(folder)))
+    run = Run(folder)
+    if _whole(run):
+        write_json(folder.summary, summarise(run))
     return End.done
 
 
@@ -164,12 +165,13 @@ def _check_code(folder: RunFolder, config: Config, present: str) -> None:
 
 def _tidy(folder: RunFolder, config: Config) -> None:
     """Let go of checkpoints; the newest from before a divergence stays."""
-    tidy(folder.checkpoint, config.run.keep, Run(folder).verdict().step if _whole(folder) else None)
+    summary = Run(folder).summary
+    tidy(folder.checkpoint, config.run.keep, None if summary is None else summary["first_bad_step"])
 
 
-def _whole(folder: RunFolder) -> bool:
+def _whole(run: Run) -> bool:
     """Does the record begin at step 0? A repetition from a checkpoint has no verdict of its own."""
-    steps = Run(folder).series().steps
+    steps = run.series().steps
     return len(steps) > 0 and steps[0] == 0
 
 

@@ -29,7 +29,7 @@ from ablate.worker.process import follow_parent
 GRACE_S = 120.0  # for runs asked to stop because the launcher is gone: they finish a step, write a checkpoint
 
 # What a run imports sooner or later: the optimizer's constructor the second, for a second of CPU time.
-NEEDED = ("ablate.worker.run", "torch._dynamo", "safetensors.torch")
+NEEDED = ("ablate.worker.run", "torch._dynamo", "safetensors.torch", "numpy.ctypeslib", "numpy.ma")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -128,6 +128,7 @@ class Zygote:
             follow_parent(parent)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
             os.environ.update(env)
+            sys.argv = [sys.argv[0], path]
             code = _carry_out(self.sock, Path(path), self.surroundings)
         except SystemExit as end:
             print(end, file=sys.stderr)
