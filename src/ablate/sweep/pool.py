@@ -132,13 +132,14 @@ class Pool:
         if self.zygote.alive:
             return
         self._hear()  # its last words
-        how, started = ending(self.zygote.process.returncode), self.zygote.ready
+        code = self.zygote.process.returncode
+        how, exited = ending(code), code >= 0 and not self.zygote.ready  # by itself, as when torch is broken
         printed = self.zygote.printed()
         self.zygote.close()
         self.zygote = None
         self.deaths += 1
-        if not started or self.deaths > DEATHS:
-            times = "" if not started else f", the {self.deaths}th in a row"
+        if exited or self.deaths > DEATHS:
+            times = "" if exited else f", the {self.deaths}th in a row"
             raise WorkerError(f"the process that runs are forked from {how}{times}\n{printed}")
         self.watch.note(f"the process that runs are forked from {how}: {len(self.working)} at work resume")
         for at in list(self.working):
