@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,25 +26,28 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 class Killer(Progress):
-    """Kills the worker when it is some rows into the run with learning rate 0.1."""
+    """Kills the run with learning rate 0.1 when it is some rows along."""
 
-    def tick(self, folder: RunFolder) -> None:
-        super().tick(folder)
-        owner = read_status(folder).owner
-        if "lr=0.1-" in folder.name and len(read_series(folder.metrics())) > 5 and owner is not None:
-            os.kill(owner.pid, signal.SIGKILL)
+    def tick(self, at_work: Sequence[RunFolder]) -> None:
+        super().tick(at_work)
+        for folder in at_work:
+            owner = read_status(folder).owner
+            if "lr=0.1-" in folder.name and len(read_series(folder.metrics())) > 5 and owner is not None:
+                os.kill(owner.pid, signal.SIGKILL)
 
 
-def test_a_sweep_survives_its_worker_and_completes_on_relaunch(  # type: ignore[no-untyped-def]
+def test_a_sweep_survives_a_killed_run_and_completes_on_relaunch(  # type: ignore[no-untyped-def]
     ablate, tiny: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = ["sweep", *tiny, "optim.steps=150", "optim.lr=0.01,0.1,0.010,1.0"]
     with monkeypatch.context() as patch:
         patch.setattr("ablate.cli.work.Progress", Killer)
-        shown = ablate(*request)
+        shown = ablate(*request, "sweep.retries=0")
     assert shown.code == 1
     assert "4 runs asked for, 1 merged as duplicates, 3 to train" in shown.out
-    assert re.search(r"\[2/3\] \S*lr=0\.1-\w+: failed: the worker was killed by SIGKILL", shown.out)
+    assert re.search(
+        r"\[[123]/3\] \S*lr=0\.1-\w+: failed: the run's process was killed by SIGKILL", shown.out
+    )
     assert "stdout.log" in shown.out
     assert [str(read_status(f).state) for f in by_lr()] == ["done", "failed", "done"]
     assert re.search(r"- +0\.1 +- +0/1 +failed", shown.out)
@@ -89,8 +92,8 @@ def check_growing(ablate, request: list[str]) -> None:  # type: ignore[no-untype
     assert len(re.findall(r"bias=none .* missing +yes$", shown.out, re.MULTILINE)) == 3
 
 
-def start(tiny: tuple[str, ...], *more: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "ablate", "train", *tiny, *more]
+def start(*words: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "ablate", *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -99,7 +102,7 @@ def training() -> bool:
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
-    process = start(tiny, "optim.steps=400")
+    process = start("train", *tiny, "optim.steps=400")
     wait_for(training)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_S)
@@ -117,20 +120,35 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(ablate, tiny: t
     assert f"resuming at step {rows}" in folder.stdout.read_text()
 
 
-@pytest.mark.slow
-def test_a_killed_launcher_leaves_no_orphan(tiny: tuple[str, ...]) -> None:
-    process = start(tiny, "optim.steps=100000")
+def test_a_killed_launcher_leaves_no_orphan_and_the_same_command_goes_on(  # type: ignore[no-untyped-def]
+    ablate, tiny: tuple[str, ...]
+) -> None:
+    request = ("sweep", *tiny, "optim.steps=400", "seed=0,1", "sweep.jobs=2")
+    process = start(*request)
     wait_for(training)
     process.kill()
     process.communicate()
-    (folder,) = find_runs(Path("runs"))
-    wait_for(lambda: read_status(folder).state is State.preempted)
-    assert any(folder.checkpoint.glob("step-*"))
+    wait_for(lambda: not any(read_status(f).state is State.running for f in find_runs(Path("runs"))))
+    assert any(any(f.checkpoint.glob("step-*")) for f in find_runs(Path("runs")))
+    shown = ablate(*request)
+    assert shown.code == 0, shown.out + shown.err
+    assert [len(read_series(f.metrics())) for f in find_runs(Path("runs"))] == [400, 400]
+
+
+def test_two_sweeps_at_once_share_the_work(tiny: tuple[str, ...]) -> None:
+    request = ("sweep", *tiny, "optim.steps=100", "seed=range(0,6)", "sweep.jobs=1")
+    sweeps = [start(*request) for _ in range(2)]
+    shown = [process.communicate(timeout=PATIENCE_S) for process in sweeps]
+    assert [process.returncode for process in sweeps] == [0, 0], shown
+    folders = find_runs(Path("runs"), "t")
+    assert [read_status(f).attempt for f in folders] == [1] * 6
+    assert all(len(read_series(f.metrics())) == 100 for f in folders)
+    assert all("[6/6]" in out for out, _ in shown), "each reports all runs"
 
 
 @pytest.mark.slow
 def test_sigterm_stops_the_launcher_like_ctrl_c(tiny: tuple[str, ...]) -> None:
-    process = start(tiny, "optim.steps=100000")
+    process = start("train", *tiny, "optim.steps=100000")
     wait_for(training)
     process.terminate()
     _, err = process.communicate(timeout=PATIENCE_S)

@@ -127,6 +127,8 @@ OTHER: dict[str, object] = {
     "data.tokenizer": "x",
     "data.cache": "x",
     "sweep.axes": {"seed": [1, 2]},
+    "sweep.jobs": 2,
+    "run.timeout": 10.0,
 }
 
 

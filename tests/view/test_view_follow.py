@@ -83,7 +83,7 @@ def test_lines_without_a_terminal_are_few_and_tell_what_failed(tmp_path: Path) -
             clock[0] += 1.0
             rows = "".join(f"[{t},6.0,5.0,1.0]\n" for t in range(step + 1))
             write(first.metrics(), FULL_HEADER + rows)
-            progress.tick(first)
+            progress.tick([first])
         write_json(
             first.summary,
             {
@@ -95,7 +95,7 @@ def test_lines_without_a_terminal_are_few_and_tell_what_failed(tmp_path: Path) -
             },
         )
         progress.ended(Result(first, State.done))
-        progress.tick(second)
+        progress.tick([second])
         progress.ended(Result(second, State.failed, "the worker was killed by SIGSEGV", "last\x1b[2J words"))
     lines = out.getvalue().splitlines()
     assert lines[0] == f"[1/2] {first.name}: started"
@@ -110,6 +110,42 @@ def test_lines_without_a_terminal_are_few_and_tell_what_failed(tmp_path: Path) -
     assert lines[-1] == "    last\\x1b[2J words"
 
 
+def test_several_at_work_share_a_line_that_tells_the_time_left(tmp_path: Path) -> None:
+    clock = [100.0]
+    progress, folders, out = quiet_progress(tmp_path, clock, runs=20)
+    with progress:
+        progress.tick(folders[:12])
+        for i, folder in enumerate(folders[:12]):
+            write(folder.metrics(), HEADER + "".join(f"[{t},{5 + i}.5]\n" for t in range(50)))
+        clock[0] += 20.0
+        progress.tick(folders[:12])
+        progress.note("trying again")
+    line, note = out.getvalue().splitlines()
+    assert line.startswith("0/20 runs finished: made-000000000000 50/100 loss 5.500; made-000000000001 50/")
+    assert "; and 4 more" in line
+    assert line.endswith("46.7 s left") or line.endswith("47 s left"), line  # 600 of 2000 steps in 20 s
+    assert note == "trying again"
+
+
+def test_time_left_counts_only_what_this_launch_trains(tmp_path: Path) -> None:
+    clock = [100.0]
+    progress, (other, resumed), _ = quiet_progress(tmp_path, clock)
+    for attempt in (1, 2):
+        resumed.claim(attempt).touch()
+    (resumed.checkpoint / "step-000080").mkdir(parents=True)
+    write(resumed.metrics(), HEADER + "".join(f"[{t},5.5]\n" for t in range(81)))
+    progress.tick([resumed])
+    clock[0] += 10.0
+    progress.tick([resumed])
+    write(resumed.metrics(), HEADER + "".join(f"[{t},5.5]\n" for t in range(90)))
+    clock[0] += 10.0
+    progress.tick([resumed])
+    assert progress.eta(clock[0]) == pytest.approx((100 + 10) * 20.0 / 10)
+    write_json(other.summary, SUMMARY)
+    progress.ended(Result(other, State.done))  # by another process
+    assert progress.eta(clock[0]) == pytest.approx(10 * 20.0 / 10)
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -122,12 +158,12 @@ def test_a_terminal_gets_bars_and_keeps_the_failures(tmp_path: Path) -> None:
     write(first.metrics(), FULL_HEADER + "[0,6.0,5.0,1.0]\n[1,5.5,5.0,1.0]\n")
     write_json(second.summary, SUMMARY)
     with progress:
-        progress.tick(first)
+        progress.tick([first])
         assert progress.live is not None
         progress.live.refresh()
         progress.ended(Result(first, State.failed, "killed [bold]by[/] somebody", "last words"))
         clock[0] += 1.0
-        progress.tick(second)
+        progress.tick([second])
         progress.live.refresh()
         progress.ended(Result(second, State.done))
     shown = out.getvalue()

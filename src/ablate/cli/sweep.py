@@ -3,7 +3,7 @@
 import argparse
 from collections import Counter
 
-from ablate.cli.codes import ALL_DONE, SOME_FAILED
+from ablate.cli.codes import ALL_DONE
 from ablate.cli.work import resume_command, work
 from ablate.config import to_dict
 from ablate.record import find_runs, write_request
@@ -14,16 +14,16 @@ from ablate.view import emit, plan_table, plural, read_facts, study_table
 def run(args: argparse.Namespace) -> int:
     """Plan, say what there is to do, do it, print the study's table.
 
-    Runs that another process is training are left to it; as they are not done, the exit code is 1.
+    Runs that another process is training are left to it and waited for.
     """
     the_plan = plan(args.overrides)
     _announce(the_plan)
     if args.plan:
         emit(plan_table(the_plan))
         return ALL_DONE
-    todo = the_plan.todo
+    busy = [(cell, cell.folder) for cell in the_plan.busy if cell.folder is not None]
     code = ALL_DONE
-    if todo:
+    if the_plan.todo or busy:
         prepare_data(the_plan, print)
         folders = freeze(the_plan, print)
         write_request(
@@ -34,10 +34,11 @@ def run(args: argparse.Namespace) -> int:
             to_dict(the_plan.base),
             [c.run_id for c in the_plan.cells],
         )
-        configs = {f.name: c.config for c, f in zip(todo, folders, strict=True)}
-        _, code = work(folders, configs, resume_command("sweep", args.overrides))
+        runs = [*zip(the_plan.todo, folders, strict=True), *busy]
+        configs = {folder.name: cell.config for cell, folder in runs}
+        _, code = work([folder for _, folder in runs], configs, resume_command("sweep", args.overrides))
     _show(the_plan)
-    return code or (SOME_FAILED if the_plan.busy else ALL_DONE)
+    return code
 
 
 def _announce(the_plan: Plan) -> None:
@@ -48,7 +49,7 @@ def _announce(the_plan: Plan) -> None:
     if the_plan.skipped:
         words.append(f"{len(the_plan.skipped)} done already, skipped")
     if the_plan.busy:
-        words.append(f"{len(the_plan.busy)} being trained by another process, left to it")
+        words.append(f"{len(the_plan.busy)} being trained by another process, left to it and waited for")
     words.append(f"{len(the_plan.todo)} to train")
     print(f"{the_plan.root / the_plan.study}: {', '.join(words)}", flush=True)
     for cell in the_plan.skipped:

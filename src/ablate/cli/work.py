@@ -8,17 +8,21 @@ from collections.abc import Mapping, Sequence
 from ablate.cli.codes import ALL_DONE, INTERRUPTED, SOME_FAILED, TERMINATED
 from ablate.config import Config
 from ablate.record import RunFolder, State
-from ablate.sweep import Interrupted, Result, WorkerError, launch
+from ablate.sweep import Interrupted, Result, Task, Terms, WorkerError, launch
 from ablate.view import Progress
 
 
 def work(
     folders: Sequence[RunFolder], configs: Mapping[str, Config], resume: Sequence[str]
 ) -> tuple[list[Result], int]:
-    """Train the folders in turn; the results and the exit code. `resume`: the command that goes on."""
+    """Train the folders; the results and the exit code. `resume`: the command that goes on.
+
+    How the launch goes about it (`sweep.jobs` and so on) is said by the first configuration.
+    """
+    tasks = [Task.of(folder, configs[folder.name]) for folder in folders]
     try:
         with Progress(configs) as progress:
-            results = list(launch(folders, progress))
+            results = list(launch(tasks, progress, Terms.of(configs[folders[0].name])))
     except Interrupted as stop:
         import signal
 
@@ -28,7 +32,10 @@ def work(
     except WorkerError as error:
         print(f"error: {error}", file=sys.stderr)
         return [], SOME_FAILED
-    failed = any(r.state is not State.done for r in results)
+    if len(results) < len(folders):
+        print(f"stopped after a failure (sweep.on_failure): {left(len(folders), results)}", file=sys.stderr)
+        print(f"go on with: {shlex.join(resume)}", file=sys.stderr)
+    failed = len(results) < len(folders) or any(r.state is not State.done for r in results)
     return results, SOME_FAILED if failed else ALL_DONE
 
 

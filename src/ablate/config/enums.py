@@ -115,3 +115,10 @@ class FieldClass(StrEnum):
     science = "science"
     observe = "observe"
     control = "control"
+
+
+class OnFailure(StrEnum):
+    """What a failed run means for the other runs of a sweep."""
+
+    carry_on = "continue"
+    stop = "stop"  # those at work are preempted, no other begins

@@ -19,6 +19,7 @@ from ablate.config.enums import (
     Init,
     Keep,
     Norm,
+    OnFailure,
     Placement,
     Position,
     Precision,
@@ -230,6 +231,7 @@ class RunConfig:
     keep: Keep = control(Keep.weights, "what a finished run keeps of its checkpoints")
     allow_code_change: bool = control(False, "start a queued run although the code changed since")
     notes: str = control("", "free text for people")
+    timeout: float | None = control(None, "stop a run after this many seconds, as failed (null: never)", gt=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,6 +240,11 @@ class SweepConfig:
         {}, "factors an experiment brings along: key to list of values, or a sweep as on the command line"
     )
     redo: bool = control(False, "train again what is already done")
+    jobs: int | None = control(
+        None, "runs at once (null: one per usable core and run.threads, or one per GPU)", ge=1
+    )
+    retries: int = control(1, "new tries for a run whose process was killed (never after an error)", ge=0)
+    on_failure: OnFailure = control(OnFailure.carry_on, "what a failed run means for the others")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from ablate.record.claim import Claim, Heartbeat, read_status
 from ablate.record.compare import Difference, compare_series
 from ablate.record.create import create_rerun, create_run, write_request
 from ablate.record.disk import finite, read_json, replace_file, write_json
-from ablate.record.errors import Claimed, DiskFull, Superseded
+from ablate.record.errors import Claimed, DiskFull, Finished, Superseded
 from ablate.record.find import find_run, find_runs, find_studies
 from ablate.record.folder import RunFolder
 from ablate.record.process import Owner
@@ -19,6 +19,7 @@ __all__ = [
     "Claimed",
     "Difference",
     "DiskFull",
+    "Finished",
     "Heartbeat",
     "Owner",
     "Run",

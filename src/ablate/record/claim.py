@@ -20,7 +20,7 @@ import orjson
 
 from ablate.config import UserError
 from ablate.record.disk import clock_beside, write_all, write_json
-from ablate.record.errors import Claimed, Superseded
+from ablate.record.errors import Claimed, Finished, Superseded
 from ablate.record.folder import RunFolder
 from ablate.record.process import Owner, Presence, end_process, is_stopped, presence, this_process
 from ablate.record.state import ENDED, State, Status, recorded_status, status_json
@@ -42,15 +42,18 @@ class Claim:
     code_sha: str | None = None
 
     @classmethod
-    def take(cls, folder: RunFolder) -> "Claim":
+    def take(cls, folder: RunFolder, unless_done: bool = False) -> "Claim":
         """Claim a run for this process and set it `running`.
 
-        Raises Claimed, naming the owner, if a live process holds it; DiskFull. A process on this machine that
+        Raises Claimed, naming the owner, if a live process holds it; with `unless_done` Finished, if an
+        attempt (that may have ended this moment) has done it; DiskFull. A process on this machine that
         lives but has stopped beating is killed first (after one more beat's time, unless it is halted).
         """
         owner = this_process()
         while True:
             before = _newest(folder)
+            if unless_done and before.state is State.done:
+                raise Finished(f"{folder.path} is done")
             if before.attempt:
                 _displace(folder, before)
             attempt = before.attempt + 1

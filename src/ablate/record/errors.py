@@ -9,6 +9,10 @@ class Claimed(UserError):  # noqa: N818
     """Another process is training this run."""
 
 
+class Finished(UserError):  # noqa: N818
+    """The run is done; there is nothing left to claim."""
+
+
 class Superseded(UserError):  # noqa: N818
     """A newer attempt has taken this run over; the older one must stop and write nothing more."""
 

@@ -27,7 +27,7 @@ PACKAGES = (
 )
 GIT_TIMEOUT_S = 5.0
 # Settings of the config that say where a run is kept or what people call it: no cause of a difference.
-_LABELS = frozenset({"study", "run.root", "run.notes", "run.keep", "data.cache", "sweep.redo", "sweep.axes"})
+_LABELS = frozenset({"study", "run.root", "run.notes", "run.keep", "run.timeout", "data.cache"})
 
 
 def environment() -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _settings(meta: Mapping[str, Any]) -> dict[str, Any]:
     world = meta.get("environment") or {}
     config = meta.get("config") or {}
     return {
-        **{key: value for key, value in config.items() if key not in _LABELS},
+        **{key: value for key, value in config.items() if not _is_label(key)},
         "device": meta.get("device"),
         "device name": meta.get("device_name"),
         "threads": meta.get("threads"),
@@ -117,6 +117,10 @@ def _settings(meta: Mapping[str, Any]) -> dict[str, Any]:
         "platform": world.get("platform"),
         "host": world.get("host"),
     }
+
+
+def _is_label(key: str) -> bool:
+    return key in _LABELS or key.startswith("sweep.")
 
 
 def _show(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""From a request to finished runs: plan the grid, freeze the folders, launch the worker."""
+"""From a request to finished runs: plan the grid, freeze the folders, launch them in a pool."""
 
 from ablate.sweep.compare import Comparison, compare_runs
-from ablate.sweep.launch import Interrupted, Result, Watch, WorkerError, launch, log_tail
+from ablate.sweep.faults import log_tail
+from ablate.sweep.launch import Interrupted, Result, Task, Terms, Watch, WorkerError, launch
 from ablate.sweep.plan import (
     Cell,
     Plan,
@@ -22,6 +23,8 @@ __all__ = [
     "Plan",
     "Repetition",
     "Result",
+    "Task",
+    "Terms",
     "Watch",
     "WorkerError",
     "compare_runs",

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
-LINE_S, LINE_SHARE = 10.0, 0.1  # without a terminal: a line each tenth of a run, if 10 s have passed
+LINE_S = 10.0  # without a terminal: between two lines on the runs at work
 LOOK_S = 0.5  # between two looks at the newest rows
-VERDICT_COST = 20  # the verdict so far may take at most one part in this of the time
+FEW = 4  # runs whose beginnings are told, too
+SHOWN = 8  # runs at work that are shown one by one
+VERDICT_COST = 20  # verdicts so far may take at most one part in this of the time
 
 
 class Progress:
-    """A launch watcher: `with Progress(configs) as watch: launch(folders, watch)`.
+    """A launch watcher: `with Progress(configs) as watch: launch(tasks, watch)`.
 
     `configs` maps the runs' names to configurations: the runs to train, in order.
     """
@@ -40,7 +42,10 @@ class Progress:
         self.total, self.done = len(configs), 0
         self.verdicts: Counter[str] = Counter()
         self.began = clock()
-        self.current: _Current | None = None
+        self.said_at = self.looked_at = self.began
+        self.at_work: dict[str, _AtWork] = {}
+        self.steps_ahead = sum(config.optim.steps for config in configs.values())
+        self.steps_done = 0  # of runs that ended here
         self.live: Live | None = None
 
     def __enter__(self) -> "Progress":
@@ -49,7 +54,7 @@ class Progress:
 
             from ablate.view.table import console
 
-            waiting = "starting the worker (it loads torch)"
+            waiting = "starting (torch is being loaded)"
             self.live = Live(waiting, console=console(self.stream), transient=True, refresh_per_second=4)
             self.live.start()
         return self
@@ -58,24 +63,33 @@ class Progress:
         if self.live is not None:
             self.live.stop()
 
-    def tick(self, folder: RunFolder) -> None:
-        """The launcher's word that `folder` is at work."""
+    def tick(self, at_work: Sequence[RunFolder]) -> None:
+        """The launcher's word on which runs are at work."""
         now = self.clock()
-        if self.current is None or self.current.folder.path != folder.path:
-            self.current = _Current(folder, self.configs[folder.name], now)
-            if self.live is None:
+        fresh = [folder for folder in at_work if folder.name not in self.at_work]
+        for folder in fresh:
+            self.at_work[folder.name] = _AtWork(folder, self.configs[folder.name], now)
+            if self.live is None and self.total <= FEW:
                 self._line(f"{self._count(1)} {clean(folder.name)}: started")
-        if now - self.current.looked >= LOOK_S or self.current.looked == 0:
-            self.current.look(now)
+        if fresh or now - self.looked_at >= LOOK_S:
+            self._look(now)
             if self.live is not None:
-                self.live.update(self._drawn())
-            elif self.current.due(now):
-                self._line(f"{self._count(1)} {self.current.words(self._eta(now))}")
+                self.live.update(self._drawn(now))
+        if self.live is None and now - self.said_at >= LINE_S:
+            self.said_at = now
+            if any(run.follower.step for run in self.at_work.values()):
+                self._line(self._summary(now))
 
     def ended(self, result: Result) -> None:
         """The launcher's word that a run has ended."""
         self.done += 1
         name = clean(result.folder.name)
+        left = self.at_work.pop(result.folder.name, None)
+        if left is None:  # it was done by another process, or refused
+            self.steps_ahead -= self.configs[result.folder.name].optim.steps
+        else:
+            self.steps_ahead -= left.begun
+            self.steps_done += left.follower.steps - left.begun
         if result.state is State.done:
             summary = Run(result.folder).summary or {}
             self.verdicts[str(summary.get("verdict", "?"))] += 1
@@ -87,7 +101,15 @@ class Progress:
             if result.log:
                 self._line(f"  the end of {clean(result.folder.stdout)}:")
                 self._line(shown_lines(result.log, "    "))
-        self.current = None
+
+    def note(self, text: str) -> None:
+        """The launcher's word on anything else."""
+        self._line(shown_lines(text))
+
+    def _look(self, now: float) -> None:
+        self.looked_at = now
+        for run in self.at_work.values():
+            run.look(now, VERDICT_COST * len(self.at_work))
 
     def _count(self, extra: int = 0) -> str:
         return f"[{self.done + extra}/{self.total}]"
@@ -100,41 +122,61 @@ class Progress:
         else:
             print(text, file=self.stream, flush=True)
 
-    def _eta(self, now: float) -> float | None:
-        """Seconds to the end of all runs: this one's rest, and the others at the average so far."""
-        rest = None if self.current is None else self.current.follower.eta()
-        after = self.total - self.done - 1
-        if after <= 0 or rest is None:
-            return rest
-        each = (now - self.began + rest) / (self.done + 1)
-        return rest + after * each
+    def eta(self, now: float) -> float | None:
+        """Seconds to the end of all runs, at the steps a second of this launch so far."""
+        begun = sum(run.begun for run in self.at_work.values())
+        done = self.steps_done + sum(run.follower.step - run.begun for run in self.at_work.values())
+        if done <= 0 or now <= self.began:
+            return None
+        return max(0.0, self.steps_ahead - begun - done) * (now - self.began) / done
 
-    def _drawn(self) -> "Group":
+    def _left(self, now: float) -> str:
+        eta = self.eta(now)
+        return "" if eta is None else f", {duration(eta)} left"
+
+    def _summary(self, now: float) -> str:
+        """One line: the only run with everything known of it, or several in short."""
+        if len(self.at_work) == 1:
+            (run,) = self.at_work.values()
+            return f"{self._count(1)} {run.words()}{self._left(now)}"
+        shown = "; ".join(run.short() for run in list(self.at_work.values())[:SHOWN])
+        more = f"; and {len(self.at_work) - SHOWN} more" if len(self.at_work) > SHOWN else ""
+        return f"{self._head()}: {shown}{more}{self._left(now)}"
+
+    def _head(self) -> str:
+        counts = ", ".join(f"{n} {clean(word)}" for word, n in sorted(self.verdicts.items()))
+        return f"{self.done}/{plural(self.total, 'run')} finished" + (f" ({counts})" if counts else "")
+
+    def _drawn(self, now: float) -> "Group":
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
-        assert self.current is not None
-        counts = ", ".join(f"{n} {clean(word)}" for word, n in sorted(self.verdicts.items()))
-        head = f"{self.done}/{plural(self.total, 'run')} finished" + (f" ({counts})" if counts else "")
-        bar = ProgressBar(total=self.current.follower.steps, completed=self.current.follower.step, width=40)
-        return Group(Text(head), Text(self.current.words(self._eta(self.clock()))), bar)
+        done = self.steps_done + sum(run.follower.step for run in self.at_work.values())
+        ahead = max(1, self.steps_ahead)
+        shown = [Text(run.words()) for run in list(self.at_work.values())[:SHOWN]]
+        if (more := len(self.at_work) - SHOWN) > 0:
+            shown.append(Text(f"and {more} more at work"))
+        bar = ProgressBar(total=ahead, completed=min(done, ahead), width=40)
+        return Group(Text(self._head() + self._left(now)), *shown, bar)
 
 
-class _Current:
-    """The run at work, and what was last said of it."""
+class _AtWork:
+    """A run at work, and what is known of it."""
 
     def __init__(self, folder: RunFolder, config: Config, now: float) -> None:
         self.folder, self.config = folder, config
         self.follower = Follower(folder, config.optim.steps)
-        self.looked = 0.0
-        self.said_at, self.said_step = now, 0
+        self.begun = 0  # the step at which it was first seen: what a resumed run need not train again
+        self.seen = False
         self.verdict, self.judged, self.cost = "", now, 0.0
 
-    def look(self, now: float) -> None:
+    def look(self, now: float, spare: int) -> None:
         self.follower.look(now)
-        self.looked = now
-        if self.follower.step and now - self.judged >= self.cost * VERDICT_COST:
+        if not self.seen and self.follower.step:
+            self.seen = True
+            self.begun = max(0, self.follower.step - 1) if self.resumed else 0
+        if self.follower.step and now - self.judged >= self.cost * spare:
             started = time.perf_counter()
             try:
                 self.verdict = str(verdict_so_far(Run(self.folder)))
@@ -142,15 +184,18 @@ class _Current:
                 self.verdict = ""
             self.judged, self.cost = now, time.perf_counter() - started
 
-    def due(self, now: float) -> bool:
-        """Is a line due (without a terminal)? Each tenth of the run, at least 10 s apart."""
-        step = self.follower.step
-        due = now - self.said_at >= LINE_S and step - self.said_step >= LINE_SHARE * self.follower.steps
-        if due:
-            self.said_at, self.said_step = now, step
-        return due
+    @property
+    def resumed(self) -> bool:
+        """Does its present attempt go on from a checkpoint?"""
+        return self.folder.checkpoint.is_dir() and len(list(self.folder.path.glob("claim.*"))) > 1
 
-    def words(self, eta: float | None) -> str:
+    def short(self) -> str:
+        """Name, progress and loss."""
+        f = self.follower
+        return f"{clean(self.folder.name, 40)} {f.step}/{f.steps} loss {loss(f.loss)}"
+
+    def words(self) -> str:
+        """Everything known of it, in a line."""
         f = self.follower
         parts = [f"{clean(self.folder.name, 60)}: step {f.step}/{f.steps}", f"loss {loss(f.loss)}"]
         if f.val is not None:
@@ -160,8 +205,6 @@ class _Current:
         if (speed := f.speed()) is not None:
             tokens = speed * self.config.optim.batch * self.config.model.context
             parts.append(f"{tokens:,.0f} tokens/s")
-        if eta is not None:
-            parts.append(f"{duration(eta)} left")
         return ", ".join(parts)
 
 

@@ -5,9 +5,8 @@ import faulthandler
 import io
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-
-from ablate.worker.process import follow_parent
 
 ALL_DONE, SOME_FAILED, BAD_USAGE, PREEMPTED = 0, 1, 2, 3
 
@@ -19,9 +18,7 @@ def main(argv: Sequence[str]) -> int:
     the current run is preempted and the rest was not begun. 130: stopped at once by a second SIGINT.
     """
     arguments = _parser().parse_args(argv)
-    if arguments.follow_parent:
-        follow_parent()
-    # Imports torch: only now, so that a dead parent is noticed during the seconds that takes.
+    # Imports torch: only now, so that bad usage is told at once.
     from ablate.record import RunFolder
     from ablate.train import Interrupts
     from ablate.worker.run import End, carry_out
@@ -33,14 +30,20 @@ def main(argv: Sequence[str]) -> int:
     try:
         with Interrupts() as interrupts:
             for path in arguments.folders:
-                end = End.preempted if interrupts.asked else carry_out(RunFolder(path), interrupts)
+                if interrupts.asked:
+                    return PREEMPTED
+                end = carry_out(RunFolder(path), interrupts, refuse=partial(_refuse, path))
                 if end is End.preempted:
                     return PREEMPTED
-                failed = failed or end is End.failed
+                failed = failed or end is not End.done
     except KeyboardInterrupt:
         print("stopped at once", file=sys.stderr)
         return 130
     return SOME_FAILED if failed else ALL_DONE
+
+
+def _refuse(path: Path, reason: str) -> None:
+    print(f"{path}: refused: {reason}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,7 +53,4 @@ def _parser() -> argparse.ArgumentParser:
         epilog="example: python -m ablate.worker runs/smoke/*",
     )
     parser.add_argument("folders", metavar="RUN_DIR", nargs="+", type=Path)
-    parser.add_argument(
-        "--follow-parent", action="store_true", help="stop as on SIGTERM when the parent process dies"
-    )
     return parser

@@ -11,11 +11,14 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 
-def follow_parent() -> None:
-    """Receive SIGTERM when the parent process dies, however it dies. Linux only: SystemExit elsewhere."""
-    parent = os.getppid()
+def follow_parent(parent: int | None = None) -> None:
+    """Receive SIGTERM when the parent process dies, however it dies. Linux only: SystemExit elsewhere.
+
+    `parent`: the process that should be the parent (None: the present one); SystemExit if it is gone.
+    """
+    parent = os.getppid() if parent is None else parent
     if sys.platform != "linux":
-        raise SystemExit("--follow-parent works on Linux only")
+        raise SystemExit("following the parent process works on Linux only")
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")

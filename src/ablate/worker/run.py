@@ -3,6 +3,7 @@
 import sys
 import time
 import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
@@ -14,12 +15,13 @@ from ablate.data import TokenData, fingerprint, prepare
 from ablate.model import Description
 from ablate.record import (
     Claim,
+    Claimed,
+    Finished,
     Heartbeat,
     Run,
     RunFolder,
     State,
     Superseded,
-    code_sha,
     environment,
     read_status,
     summarise,
@@ -33,49 +35,68 @@ class End(StrEnum):
     """What became of a folder."""
 
     done = "done"
-    failed = "failed"  # or refused
+    failed = "failed"
     preempted = "preempted"
+    refused = "refused"  # not taken up
+    elsewhere = "elsewhere"  # another process has it
 
 
-def carry_out(folder: RunFolder, interrupts: Interrupts) -> End:
+def ignore(_: str) -> None:
+    """Say nothing."""
+
+
+def carry_out(
+    folder: RunFolder,
+    interrupts: Interrupts,
+    surroundings: Mapping[str, Any] | None = None,
+    refuse: Callable[[str], None] = ignore,
+) -> End:
     """Train the run in this folder and write its summary; a done one is left alone.
 
     A folder that cannot be taken up (foreign or unreadable config, changed code, claimed by another process)
-    is named on stderr and not touched.
+    is not touched; `refuse` is told why. `surroundings`: what `environment()` says, if that is known.
     """
     if read_status(folder).state is State.done:
         print(f"{folder.path}: already done")
         return End.done
+    known = surroundings or environment()
     try:
         config = load(folder.config)
-        _check_code(folder, config)
+        _check_code(folder, config, str(known["code_sha"]))
         _check_identity(folder, config)
-        claim = Claim.take(folder)
+        claim = Claim.take(folder, unless_done=True)
+    except Finished:
+        return End.done
     except (UserError, OSError) as error:
-        print(f"{folder.path}: refused: {error}", file=sys.stderr)
-        return End.failed
+        refuse(str(error))
+        return End.elsewhere if isinstance(error, Claimed) else End.refused
     with output_to(folder.stdout), Heartbeat(folder):
-        return _guarded(folder, claim, config, interrupts)
+        return _guarded(folder, claim, config, interrupts, known)
 
 
-def _guarded(folder: RunFolder, claim: Claim, config: Config, interrupts: Interrupts) -> End:
+def _guarded(
+    folder: RunFolder, claim: Claim, config: Config, interrupts: Interrupts, known: Mapping[str, Any]
+) -> End:
     """Carry out a claimed run and write how it ended, whatever happens."""
     print(f"attempt {claim.attempt}, process {claim.owner.pid} on {claim.owner.host}")
     try:
-        end = _train(folder, claim, config, interrupts)
+        end = _train(folder, claim, config, interrupts, known)
         claim.finish(State(end))
         if end is End.done:
             _tidy(folder, config)
         return end
     except Superseded as error:
         print(error)
+        return End.elsewhere
     except Exception as error:  # noqa: BLE001  one run must not stop the next one
         traceback.print_exc()
         _fail(claim, _reason(error))
     return End.failed
 
 
-def _train(folder: RunFolder, claim: Claim, config: Config, interrupts: Interrupts) -> End:
+def _train(
+    folder: RunFolder, claim: Claim, config: Config, interrupts: Interrupts, known: Mapping[str, Any]
+) -> End:
     setup_process(config.run.threads)
     started = time.time()
     data = prepare(config.data, config.model.context, print)
@@ -84,23 +105,26 @@ def _train(folder: RunFolder, claim: Claim, config: Config, interrupts: Interrup
         claim,
         config,
         data,
-        on_ready=lambda ready: write_json(folder.meta, _meta(config, data, ready, started)),
+        on_ready=lambda ready: write_json(folder.meta, _meta(config, data, ready, started, known)),
         interrupts=interrupts,
     )
     print(f"{outcome.ending} after {outcome.steps} steps")
     if outcome.ending is Ending.preempted:
         return End.preempted
-    if _whole(folder):
-        write_json(folder.summary, summarise(Run(folder)))
+    run = Run(folder)
+    if _whole(run):
+        write_json(folder.summary, summarise(run))
     return End.done
 
 
-def _meta(config: Config, data: TokenData, ready: Ready, started: float) -> dict[str, Any]:
+def _meta(
+    config: Config, data: TokenData, ready: Ready, started: float, known: Mapping[str, Any]
+) -> dict[str, Any]:
     """What meta.json holds: everything that is known before the first step."""
     return {
         "schema": 1,
         "config": flatten(config),
-        "environment": environment(),
+        "environment": dict(known),
         "device": str(ready.device.type),
         "device_name": device_name(ready.device),
         "threads": torch.get_num_threads(),
@@ -126,10 +150,10 @@ def _check_identity(folder: RunFolder, config: Config) -> None:
         )
 
 
-def _check_code(folder: RunFolder, config: Config) -> None:
-    """Refuse a run that was queued, or begun, with other code."""
+def _check_code(folder: RunFolder, config: Config, present: str) -> None:
+    """Refuse a run that was queued, or begun, with other code than the present one."""
     queued = read_status(folder).code_sha
-    if queued is None or queued == code_sha():
+    if queued is None or queued == present:
         return
     if config.run.allow_code_change:
         return
@@ -141,12 +165,13 @@ def _check_code(folder: RunFolder, config: Config) -> None:
 
 def _tidy(folder: RunFolder, config: Config) -> None:
     """Let go of checkpoints; the newest from before a divergence stays."""
-    tidy(folder.checkpoint, config.run.keep, Run(folder).verdict().step if _whole(folder) else None)
+    summary = Run(folder).summary
+    tidy(folder.checkpoint, config.run.keep, None if summary is None else summary["first_bad_step"])
 
 
-def _whole(folder: RunFolder) -> bool:
+def _whole(run: Run) -> bool:
     """Does the record begin at step 0? A repetition from a checkpoint has no verdict of its own."""
-    steps = Run(folder).series().steps
+    steps = run.series().steps
     return len(steps) > 0 and steps[0] == 0
 
 
