@@ -127,6 +127,9 @@ OTHER: dict[str, object] = {
     "data.tokenizer": "x",
     "data.cache": "x",
     "sweep.axes": {"seed": [1, 2]},
+    "sweep.zip": (("model.width", "model.heads"),),
+    "sweep.exclude": ({"seed": 1},),
+    "sweep.allow": ("data.vocab_size",),
 }
 
 

@@ -233,6 +233,15 @@ class SweepConfig:
         {}, "factors an experiment brings along: key to list of values, or a sweep as on the command line"
     )
     redo: bool = control(False, "train again what is already done")
+    zip: tuple[tuple[str, ...], ...] = control(
+        (), "groups of axes of equal length that advance together, as in [[model.width,model.heads]]"
+    )
+    exclude: tuple[dict[str, Any], ...] = control(
+        (), "combinations left out before they are checked: mappings of keys to a value or a list of values"
+    )
+    allow: tuple[str, ...] = control(
+        (), "what may differ between arms without being an axis: keys, as the confound guard names them"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ PACKAGES = (
 )
 GIT_TIMEOUT_S = 5.0
 # Settings of the config that say where a run is kept or what people call it: no cause of a difference.
-_LABELS = frozenset({"study", "run.root", "run.notes", "run.keep", "data.cache", "sweep.redo", "sweep.axes"})
+_LABELS = frozenset({"study", "run.root", "run.notes", "run.keep", "data.cache"})
 
 
 def environment() -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _settings(meta: Mapping[str, Any]) -> dict[str, Any]:
     world = meta.get("environment") or {}
     config = meta.get("config") or {}
     return {
-        **{key: value for key, value in config.items() if key not in _LABELS},
+        **{k: value for k, value in config.items() if k not in _LABELS and not k.startswith("sweep.")},
         "device": meta.get("device"),
         "device name": meta.get("device_name"),
         "threads": meta.get("threads"),

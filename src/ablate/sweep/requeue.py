@@ -54,8 +54,9 @@ def _check_code(folder: RunFolder, config: Config, begun: str | None, code: str)
 def _kept(begun: Config, asked: Config) -> list[str]:
     """Settings that a resumed run keeps although others were asked for; where it lies and redo aside."""
     old, new = flatten(begun), flatten(asked)
-    aside = ("study", "run.root", "run.allow_code_change", "sweep.redo", "sweep.axes")
-    return [f"{key}={old[key]}, not {new[key]}" for key in old if key not in aside and old[key] != new[key]]
+    aside = ("study", "run.root", "run.allow_code_change")
+    kept = [key for key in old if key not in aside and not key.startswith("sweep.")]
+    return [f"{key}={old[key]}, not {new[key]}" for key in kept if old[key] != new[key]]
 
 
 def _replace(folder: RunFolder, text: str) -> None:
