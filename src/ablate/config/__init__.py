@@ -28,6 +28,7 @@ from ablate.config.identity import SCIENCE_VERSION, run_id, science, slug
 from ablate.config.overrides import read_overrides
 from ablate.config.parse import flatten, parse, replace, to_dict
 from ablate.config.parts import Axis
+from ablate.config.resolve import derived
 from ablate.config.schema import (
     SCHEMA_VERSION,
     Config,
@@ -79,6 +80,7 @@ __all__ = [
     "cache_dir",
     "compose",
     "conf_dir",
+    "derived",
     "dump",
     "expand",
     "fields",

@@ -100,7 +100,7 @@ def _parser() -> Any:
     return OverridesParser(functions)
 
 
-def logspace(a: Any, b: Any, n: Any) -> list[int | float]:
+def logspace(a: Any, b: Any, n: Any) -> list[Any]:
     """n values from a to b whose logarithms are evenly spaced, to 6 significant digits: what is printed is
     what is hashed. Whole numbers stay whole where both ends and all values are.
 

@@ -97,8 +97,8 @@ class Part:
             point = {key: value for step in steps for key, value in step.items()}
             chosen, base = bases[tuple(point[name] for name in names)]
             asked = assign(base, {key: value for key, value in point.items() if key not in options})
-            # Every entry is asked, so that each knows whether it ever matches.
-            if not any([entry.matches(chosen, asked) for entry in self.exclusions]):
+            matches = [entry.matches(chosen, asked) for entry in self.exclusions]  # all: each counts its own
+            if True not in matches:
                 yield {axis.key: point[axis.key] for axis in self.axes}, asked
 
     def _choices(self, names: Sequence[str], still: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -100,6 +100,11 @@ def unresolve(config: Config) -> Config:
     return assign(config, {**nulls, **shares, "model.bias": bias})
 
 
+def derived(config: Config, key: str) -> bool:
+    """Has a setting of a resolved configuration the value that follows from the others by itself?"""
+    return key in DERIVED and at(config, key) == DERIVED[key](config)
+
+
 def check_bias_carries_over(old: ModelConfig, new: ModelConfig) -> None:
     """Refuse a change of the model after which the old `bias` could mean two things.
 

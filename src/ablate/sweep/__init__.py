@@ -1,6 +1,9 @@
 """From a request to finished runs: plan the grid, freeze the folders, launch the worker."""
 
 from ablate.sweep.compare import Comparison, compare_runs
+from ablate.sweep.describe import Descriptions, decay_counts, describe_models, model_of
+from ablate.sweep.estimate import Cost, Duration, cost, estimate_time
+from ablate.sweep.guarded import check_confounds, request_facts
 from ablate.sweep.launch import Interrupted, Result, Watch, WorkerError, launch, log_tail
 from ablate.sweep.plan import (
     Cell,
@@ -12,27 +15,40 @@ from ablate.sweep.plan import (
     requested_factors,
     unrecorded,
 )
+from ablate.sweep.proof import Proof, paired_proof
 from ablate.sweep.rerun import CADENCES, Repetition, nearest_checkpoint, prepare_rerun
 
 __all__ = [
     "CADENCES",
     "Cell",
     "Comparison",
+    "Cost",
+    "Descriptions",
+    "Duration",
     "Interrupted",
     "Plan",
+    "Proof",
     "Repetition",
     "Result",
     "Watch",
     "WorkerError",
+    "check_confounds",
     "compare_runs",
+    "cost",
+    "decay_counts",
+    "describe_models",
+    "estimate_time",
     "freeze",
     "launch",
     "log_tail",
+    "model_of",
     "nearest_checkpoint",
+    "paired_proof",
     "plan",
     "plan_cells",
     "prepare_data",
     "prepare_rerun",
+    "request_facts",
     "requested_factors",
     "unrecorded",
 ]

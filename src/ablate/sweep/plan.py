@@ -42,6 +42,9 @@ class Plan:
     cells: tuple[Cell, ...]
     duplicates: int  # cells asked for more than once and merged
     redo: bool
+    zipped: tuple[tuple[str, ...], ...] = ()  # axes that advance together
+    excluded: int = 0  # combinations left out by sweep.exclude
+    allow: tuple[str, ...] = ()  # what arms may differ in without an axis
 
     @property
     def todo(self) -> tuple[Cell, ...]:
@@ -61,7 +64,8 @@ class Plan:
 def plan(overrides: Sequence[str]) -> Plan:
     """Expand, validate and identify all cells. Raises ConfigError or UserError; writes nothing but caches."""
     grid = expand(overrides)
-    return plan_cells(grid.base, grid.axes, grid.cells)
+    whole = plan_cells(grid.base, grid.axes, grid.cells)
+    return replace(whole, zipped=grid.zipped, excluded=grid.excluded, allow=grid.allow)
 
 
 def plan_cells(base: Config, axes: tuple[Axis, ...], configs: Sequence[Config]) -> Plan:

@@ -6,7 +6,16 @@ from ablate.view.configs import annotated, differences, keys_table
 from ablate.view.facts import Arms, RunFacts, final_val, lookup, matches, read_facts
 from ablate.view.follow import Follower, Last, last_row
 from ablate.view.page import replayed, run_page
-from ablate.view.plans import plan_table
+from ablate.view.plans import (
+    PlannedArm,
+    arms_table,
+    cost_words,
+    factor_words,
+    plan_table,
+    planned_arms,
+    shape_words,
+    time_words,
+)
 from ablate.view.progress import Progress
 from ablate.view.runs import parse_filters, records, runs_table, select
 from ablate.view.study import fastest_growing, growth_rates, study_table
@@ -18,18 +27,22 @@ __all__ = [
     "Factor",
     "Follower",
     "Last",
+    "PlannedArm",
     "Progress",
     "RunFacts",
     "Table",
     "annotated",
     "arm_label",
+    "arms_table",
     "as_float",
     "bias_words",
     "clean",
     "comparison_lines",
+    "cost_words",
     "differences",
     "duration",
     "emit",
+    "factor_words",
     "factors",
     "fastest_growing",
     "final_val",
@@ -43,6 +56,7 @@ __all__ = [
     "parse_filters",
     "plain",
     "plan_table",
+    "planned_arms",
     "plural",
     "rate",
     "read_facts",
@@ -52,9 +66,11 @@ __all__ = [
     "run_page",
     "runs_table",
     "select",
+    "shape_words",
     "sparkline",
     "study_table",
     "table",
+    "time_words",
     "value",
     "with_bias_words",
 ]
