@@ -1,5 +1,6 @@
 """From a request to finished runs: plan the grid, freeze the folders, launch the worker."""
 
+from ablate.sweep.again import BROKEN, Broken, broken_runs, queue_again
 from ablate.sweep.compare import Comparison, compare_runs
 from ablate.sweep.describe import Descriptions, decay_counts, describe_models, model_of
 from ablate.sweep.estimate import Cost, Duration, cost, estimate_time
@@ -19,7 +20,9 @@ from ablate.sweep.proof import Proof, paired_proof
 from ablate.sweep.rerun import CADENCES, Repetition, nearest_checkpoint, prepare_rerun
 
 __all__ = [
+    "BROKEN",
     "CADENCES",
+    "Broken",
     "Cell",
     "Comparison",
     "Cost",
@@ -32,6 +35,7 @@ __all__ = [
     "Result",
     "Watch",
     "WorkerError",
+    "broken_runs",
     "check_confounds",
     "compare_runs",
     "cost",
@@ -48,6 +52,7 @@ __all__ = [
     "plan_cells",
     "prepare_data",
     "prepare_rerun",
+    "queue_again",
     "request_facts",
     "requested_factors",
     "unrecorded",

@@ -211,7 +211,7 @@ def _same_share(key: str, configs: Sequence[Config]) -> bool:
     """Is there one share of the steps that rounds to every value?"""
     pairs = {(attrgetter(key)(c), c.optim.steps) for c in configs}
     low = max((value - 0.5) / steps for value, steps in pairs)
-    return low <= min((value + 0.5) / steps for value, steps in pairs)
+    return bool(low <= min((value + 0.5) / steps for value, steps in pairs))
 
 
 _CONSEQUENCE: dict[str, Callable[[str, Sequence[Config]], bool]] = {

@@ -18,6 +18,7 @@ from ablate.view.plans import (
 )
 from ablate.view.progress import Progress
 from ablate.view.runs import parse_filters, records, runs_table, select
+from ablate.view.status import StudyStatus, read_study_status, status_lines, status_tables
 from ablate.view.study import fastest_growing, growth_rates, study_table
 from ablate.view.table import Table, emit, plain, rich_table, table
 from ablate.view.text import as_float, clean, duration, loss, number, plural, rate, sparkline, value
@@ -30,6 +31,7 @@ __all__ = [
     "PlannedArm",
     "Progress",
     "RunFacts",
+    "StudyStatus",
     "Table",
     "annotated",
     "arm_label",
@@ -60,6 +62,7 @@ __all__ = [
     "plural",
     "rate",
     "read_facts",
+    "read_study_status",
     "records",
     "replayed",
     "rich_table",
@@ -68,6 +71,8 @@ __all__ = [
     "select",
     "shape_words",
     "sparkline",
+    "status_lines",
+    "status_tables",
     "study_table",
     "table",
     "time_words",
