@@ -2,11 +2,11 @@
 
     python scripts/bench_scale.py [--runs 10000]
 
-`plan`: from the command line's words to a checked plan with its arms, cost and confound guard; 40 models, data
-prepared, models described before (the first time costs a worker process: `describe_s`). `ls`: from the folders
-to the printed table, `first_s` without the index that it leaves behind. Times are seconds of wall clock and of
-CPU, in one process, after imports. The folders are copies of one really trained run with each run's own
-configuration.
+`plan`: from the command line's words to a checked plan with its arms, cost and confound guard; 40 models,
+data prepared, models described before (the first time costs a worker process: `describe_s`). `ls`: from the
+folders to the printed table; `first_s` without the index that it leaves behind. Times are seconds of wall
+clock and of CPU, in one process, after imports. The folders are copies of one really trained run with each
+run's own configuration.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def bench(runs: int) -> None:
         with _silent():
             first = _timed(lambda: main(["ls", "big"]))
             again = _timed(lambda: main(["ls", "big"]))
-            filtered = _timed(lambda: main(["ls", "big", "--filter", "optim.lr>1e-2", "--sort", "-loss"]))
+            filtered = _timed(lambda: main(["ls", "big", "--filter", "optim.lr>1e-2", "--sort=-loss"]))
         _line("ls", runs=count, **again, first_s=first["wall_s"], filtered_s=filtered["wall_s"])
 
 
@@ -63,7 +63,7 @@ def _plan(request: list[str]) -> None:
 
 
 def _make_folders(whole: Plan, template: RunFolder) -> None:
-    """10,000 done runs: the template's files, with each run's own configuration in config.yaml and meta.json."""
+    """Done runs: the template's files, with each run's own configuration in config.yaml and meta.json."""
     meta = read_json(template.meta)
     home = whole.root / whole.study
     for cell in whole.cells:
@@ -88,8 +88,10 @@ def _timed(work: Callable[[], object]) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(
-        nowhere
+    with (
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
     ):
         yield
 

@@ -1,9 +1,10 @@
 """The run folder: the only interface between planning, training and everything that reads results."""
 
 from ablate.record.claim import Claim, Heartbeat, read_status
+from ablate.record.collector import collector_paused
 from ablate.record.compare import Difference, compare_series
 from ablate.record.create import create_rerun, create_run, write_request
-from ablate.record.disk import finite, read_json, write_json
+from ablate.record.disk import finite, read_json, replace_file, write_json
 from ablate.record.errors import Claimed, DiskFull, Superseded
 from ablate.record.find import find_run, find_runs, find_studies
 from ablate.record.folder import RunFolder
@@ -29,6 +30,7 @@ __all__ = [
     "Status",
     "Superseded",
     "code_sha",
+    "collector_paused",
     "compare_environments",
     "compare_series",
     "create_rerun",
@@ -41,6 +43,7 @@ __all__ = [
     "read_json",
     "read_series",
     "read_status",
+    "replace_file",
     "summarise",
     "write_json",
     "write_request",

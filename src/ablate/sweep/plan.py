@@ -7,7 +7,17 @@ from pathlib import Path
 
 from ablate.config import Axis, Config, DataConfig, dump, expand, run_id, slug
 from ablate.data import fingerprint, prepare
-from ablate.record import Owner, Run, RunFolder, State, code_sha, create_run, find_runs, read_status
+from ablate.record import (
+    Owner,
+    Run,
+    RunFolder,
+    State,
+    code_sha,
+    collector_paused,
+    create_run,
+    find_runs,
+    read_status,
+)
 from ablate.sweep.requeue import renew, requeue
 
 
@@ -63,8 +73,9 @@ class Plan:
 
 def plan(overrides: Sequence[str]) -> Plan:
     """Expand, validate and identify all cells. Raises ConfigError or UserError; writes nothing but caches."""
-    grid = expand(overrides)
-    whole = plan_cells(grid.base, grid.axes, grid.cells)
+    with collector_paused():
+        grid = expand(overrides)
+        whole = plan_cells(grid.base, grid.axes, grid.cells)
     return replace(whole, zipped=grid.zipped, excluded=grid.excluded, allow=grid.allow)
 
 

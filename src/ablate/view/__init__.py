@@ -5,6 +5,7 @@ from ablate.view.comparison import comparison_lines
 from ablate.view.configs import annotated, differences, keys_table
 from ablate.view.facts import Arms, RunFacts, final_val, lookup, matches, read_facts
 from ablate.view.follow import Follower, Last, last_row
+from ablate.view.index import read_all_facts
 from ablate.view.page import replayed, run_page
 from ablate.view.plans import (
     PlannedArm,
@@ -61,6 +62,7 @@ __all__ = [
     "planned_arms",
     "plural",
     "rate",
+    "read_all_facts",
     "read_facts",
     "read_study_status",
     "records",

@@ -72,6 +72,8 @@ def select(
 ) -> list[RunFacts]:
     """The runs that match every filter, sorted by the given columns (`-column`: downwards)."""
     check_keys([*(f.key for f in filters), *(s.removeprefix("-") for s in sort)], runs)
+    if not filters and not sort:
+        return list(runs)
     arms = Arms.of(runs)
     chosen = [r for r in runs if all(f.holds(r, arms) for f in filters)]
     for key in reversed(sort):
