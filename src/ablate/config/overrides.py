@@ -102,7 +102,7 @@ def _parser() -> Any:
 
 def logspace(a: Any, b: Any, n: Any) -> list[Any]:
     """n values from a to b whose logarithms are evenly spaced, to 6 significant digits: what is printed is
-    what is hashed. Whole numbers stay whole where both ends and all values are.
+    what is hashed. Whole ones are whole numbers where both ends are.
 
     Raises UserError.
     """
@@ -115,9 +115,8 @@ def logspace(a: Any, b: Any, n: Any) -> list[Any]:
     low, high = (math.log10(end) for end in ends)
     exponents = [low + (high - low) * index / (n - 1) for index in range(n)]
     values = [float(f"{10**x:.{LOG_DIGITS}g}") for x in exponents]
-    if all(isinstance(end, int) for end in ends) and all(value.is_integer() for value in values):
-        return [int(value) for value in values]
-    return list(values)
+    whole = all(isinstance(end, int) for end in ends)
+    return [int(value) if whole and value.is_integer() else value for value in values]
 
 
 def _check_form(parsed: Any, text: str) -> None:
