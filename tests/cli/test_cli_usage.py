@@ -82,7 +82,7 @@ def test_options_may_stand_between_overrides() -> None:
 
 
 def test_an_unexpected_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ablate.cli.ls.find_runs", lambda *_: 1 / 0)
+    monkeypatch.setattr("ablate.cli.ls.read_all_facts", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["ls"])
 

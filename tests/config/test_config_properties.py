@@ -129,6 +129,9 @@ OTHER: dict[str, object] = {
     "sweep.axes": {"seed": [1, 2]},
     "sweep.jobs": 2,
     "run.timeout": 10.0,
+    "sweep.zip": (("model.width", "model.heads"),),
+    "sweep.exclude": ({"seed": 1},),
+    "sweep.allow": ("data.vocab_size",),
 }
 
 

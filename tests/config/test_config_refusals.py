@@ -180,7 +180,7 @@ def test_raw_trees_are_checked_too(raw: dict[str, object], message: str) -> None
         ("optim.lr=range(1,0)", ["at least one value"]),
         ("seed=range(0,1000000000)", ["at most 100,000"]),
         ("seed=range(0,400) optim.lr=range(1,401)", ["160,000 runs"]),
-        ("experiment=smoke,null", ["several experiments"]),
+        ("experiment=smoke,null", ["disagree on study (smoke: smoke, none: default)", "try: study=…"]),
         ("sweep.redo=true,false", ["cannot be swept"]),
         ("run.threads=1,2", ["cannot be swept", "class science"]),
         ("study=a,b", ["cannot be swept"]),

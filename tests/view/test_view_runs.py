@@ -35,6 +35,14 @@ def ids(filters: list[str], sort: list[str] | None = None) -> list[int]:
         (["arm=bias=all", "verdict=stable"], [4]),
         (["model.tie_embeddings=true", "seed=1"], [2, 4]),
         (["verdict=spiked"], []),
+        (["optim.lr>1e-3"], [1, 2, 3, 4]),
+        (["optim.lr<=0.0003"], [5]),
+        (["final/val/loss>=4"], [2, 4]),
+        (["final/val/loss<4"], [1]),
+        (["verdict!=diverged", "state!=killed"], [1, 2, 4]),
+        (["model.bias!=none", "seed != 0"], [4]),
+        (["model.bias~^(linear|all)$", "seed=0"], [3, 5]),
+        (["arm~none"], [1, 2]),
     ],
 )
 def test_filters(filters: list[str], expected: list[int]) -> None:
@@ -52,9 +60,13 @@ def test_an_unknown_filter_is_refused_with_a_suggestion(request_: list[str]) -> 
         ids(request_)
 
 
-def test_a_filter_needs_a_value() -> None:
-    with pytest.raises(UserError, match="key=value"):
-        parse_filters(["verdict"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("verdict", "key=value"), ("lr<x", "a number after <"), ("arm~(", "regular expression")],
+)
+def test_a_filter_that_says_nothing_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        parse_filters([text])
 
 
 def test_columns_may_be_any_key() -> None:

@@ -5,15 +5,20 @@ import sys
 from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
-from ablate.record import find_runs
-from ablate.view import emit, parse_filters, plural, read_facts, records, runs_table, select
+from ablate.record import collector_paused
+from ablate.view import emit, parse_filters, plural, read_all_facts, records, runs_table, select
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, or JSON."""
+    with collector_paused():
+        return _list(args)
+
+
+def _list(args: argparse.Namespace) -> int:
     filters = parse_filters(args.filter)
     columns = _words(args.columns)
-    runs = [read_facts(folder) for folder in find_runs(Path(args.root), args.study)]
+    runs = read_all_facts(Path(args.root), args.study)
     if not runs and not args.json:
         print(f"no runs under {Path(args.root) / (args.study or '')}")
         return ALL_DONE

@@ -70,11 +70,27 @@ def _ls(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="only runs with this value of a column or key; repeatable",
+        help="only runs whose column or key compares so: = != < <= > >=, ~ for a regular expression; "
+        "repeatable; quote < and >",
     )
     parser.add_argument("--columns", metavar="A,B,C", help="columns: any configuration or summary key too")
     parser.add_argument("--sort", metavar="A,-B", help="sort by these columns (-: downwards)")
     parser.add_argument("--json", action="store_true", help="print JSON: everything known of each run")
+
+
+def _status(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="a study")
+    parser.add_argument("--watch", action="store_true", help="print again and again until nothing runs")
+    parser.add_argument(
+        "--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default: %(default)s)"
+    )
+    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
+
+
+def _retry(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="a study")
+    parser.add_argument("--failed", action="store_true", help="only failed runs, not killed or stopped ones")
+    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
 
 
 def _show(parser: argparse.ArgumentParser) -> None:
@@ -124,6 +140,22 @@ COMMANDS = {
         "List runs with state, verdict, arm, learning rate, seed and final loss.",
         "ablate ls --filter verdict=stable --columns id,arm,lr,loss --sort loss",
         _ls,
+    ),
+    "status": Command(
+        "ablate.cli.status",
+        "where a study stands",
+        "Count a study's runs by state; list those at work with step, loss, time left and process, and those "
+        "that failed, were killed or stopped, with the cause.",
+        "ablate status smoke --watch",
+        _status,
+    ),
+    "retry": Command(
+        "ablate.cli.retry",
+        "launch again what failed, was killed or stopped",
+        "Launch again the runs of a study that failed, were killed or were stopped, with the settings they "
+        "were frozen with. (`ablate sweep` with the same request does so too, and adds what is missing.)",
+        "ablate retry smoke --failed",
+        _retry,
     ),
     "show": Command(
         "ablate.cli.show",

@@ -1,14 +1,25 @@
 """`ablate sweep`: every combination of the given values."""
 
 import argparse
+import sys
 from collections import Counter
 
-from ablate.cli.codes import ALL_DONE
+from ablate.cli.codes import ALL_DONE, SOME_FAILED
+from ablate.cli.planning import check_and_summarise, say_proof, show_plan
 from ablate.cli.work import resume_command, work
 from ablate.config import to_dict
 from ablate.record import find_runs, write_request
-from ablate.sweep import Plan, freeze, plan, prepare_data, requested_factors, unrecorded
-from ablate.view import emit, plan_table, plural, read_facts, study_table
+from ablate.sweep import (
+    Plan,
+    WorkerError,
+    freeze,
+    plan,
+    prepare_data,
+    request_facts,
+    requested_factors,
+    unrecorded,
+)
+from ablate.view import emit, plural, read_facts, study_table
 
 
 def run(args: argparse.Namespace) -> int:
@@ -18,11 +29,17 @@ def run(args: argparse.Namespace) -> int:
     """
     the_plan = plan(args.overrides)
     _announce(the_plan)
-    if args.plan:
-        emit(plan_table(the_plan))
-        return ALL_DONE
     busy = [(cell, cell.folder) for cell in the_plan.busy if cell.folder is not None]
     code = ALL_DONE
+    try:
+        if args.plan:
+            show_plan(the_plan)
+            return ALL_DONE
+        if the_plan.todo:
+            check_and_summarise(the_plan)
+    except WorkerError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return SOME_FAILED
     if the_plan.todo or busy:
         prepare_data(the_plan, print)
         folders = freeze(the_plan, print)
@@ -33,11 +50,13 @@ def run(args: argparse.Namespace) -> int:
             requested_factors(the_plan.axes),
             to_dict(the_plan.base),
             [c.run_id for c in the_plan.cells],
+            request_facts(the_plan),
         )
         runs = [*zip(the_plan.todo, folders, strict=True), *busy]
         configs = {folder.name: cell.config for cell, folder in runs}
         _, code = work([folder for _, folder in runs], configs, resume_command("sweep", args.overrides))
     _show(the_plan)
+    say_proof(the_plan)
     return code
 
 
@@ -46,6 +65,8 @@ def _announce(the_plan: Plan) -> None:
     words = [plural(asked, "run") + " asked for"]
     if the_plan.duplicates:
         words.append(f"{the_plan.duplicates} merged as duplicates")
+    if the_plan.excluded:
+        words.append(f"{plural(the_plan.excluded, 'combination')} excluded")
     if the_plan.skipped:
         words.append(f"{len(the_plan.skipped)} done already, skipped")
     if the_plan.busy:

@@ -24,10 +24,12 @@ from ablate.config.enums import (
 from ablate.config.errors import ConfigError, UserError
 from ablate.config.fields import FieldInfo, fields, nearest
 from ablate.config.files import MIGRATIONS, cache_dir, conf_dir, dump, load
-from ablate.config.grid import Axis, Grid, compose, expand
+from ablate.config.grid import Grid, compose, expand
 from ablate.config.identity import SCIENCE_VERSION, run_id, science, slug
 from ablate.config.overrides import read_overrides
 from ablate.config.parse import flatten, parse, replace, to_dict
+from ablate.config.parts import Axis
+from ablate.config.resolve import derived
 from ablate.config.schema import (
     SCHEMA_VERSION,
     Config,
@@ -81,6 +83,7 @@ __all__ = [
     "cache_dir",
     "compose",
     "conf_dir",
+    "derived",
     "dump",
     "expand",
     "fields",

@@ -34,7 +34,7 @@ class Compositions:
         from hydra.core.config_store import ConfigStore
         from hydra.core.global_hydra import GlobalHydra
         from hydra.errors import HydraException
-        from omegaconf import OmegaConf
+        from omegaconf import OmegaConf, flag_override
         from omegaconf.errors import OmegaConfBaseException
         from yaml import YAMLError
 
@@ -45,13 +45,36 @@ class Compositions:
             with initialize_config_dir(config_dir=str(conf_dir()), job_name="ablate", version_base="1.3"):
                 for groups in choices:
                     overrides = [f"{group}={shown(option)}" for group, option in groups.items() if option]
-                    tree = OmegaConf.to_container(compose("config", overrides=overrides), resolve=False)
+                    whole = compose("config", overrides=overrides, return_hydra_config=True)
+                    _check_plugins(whole, groups)
+                    with flag_override(whole, ["struct", "readonly"], False):
+                        whole.pop("hydra")
+                    tree = OmegaConf.to_container(whole, resolve=False)
                     assert isinstance(tree, dict)
                     self._known[frozenset(groups.items())] = {str(key): part for key, part in tree.items()}
         except (HydraException, OmegaConfBaseException, YAMLError) as error:
             raise UserError(f"{conf_dir()} does not compose: {' '.join(str(error).split())}") from None
         finally:
             GlobalHydra.instance().hydra = outer
+
+
+def _check_plugins(whole: Any, groups: Groups) -> None:
+    """Refuse a launcher, a sweeper or axes that a file gives to Hydra: nothing here would obey them."""
+    chosen = " ".join(f"{group}={option}" for group, option in groups.items() if option) or "conf/"
+    hydra = whole.hydra
+    if hydra.sweeper.get("params"):
+        axes = ", ".join(map(str, hydra.sweeper.params))
+        raise UserError(
+            f"{chosen}: the axes in hydra.sweeper.params would be lost ({axes})",
+            hint="sweep.axes in conf/experiment/NAME.yaml",
+        )
+    for plugin in ("launcher", "sweeper"):
+        option = hydra.runtime.choices.get(f"hydra/{plugin}")
+        if option != "basic":
+            raise UserError(
+                f"{chosen}: hydra/{plugin}={option} would be lost: `ablate sweep` starts the runs itself",
+                hint="leave it out; docs/sweeps.md says how runs are started",
+            )
 
 
 def _defaults() -> dict[str, Any]:

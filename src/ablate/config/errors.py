@@ -1,5 +1,7 @@
 """Errors that are a user's to mend: one message, exit code 2."""
 
+from collections.abc import Mapping
+
 
 class UserError(ValueError):
     """A request that cannot be carried out as asked; the message says what would work.
@@ -37,6 +39,8 @@ def shown(value: object) -> str:
         return str(value).lower()
     if isinstance(value, list | tuple):
         return "[" + ",".join(shown(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{shown(item)}" for key, item in value.items()) + "}"
     return "''" if value == "" else str(value)
 
 

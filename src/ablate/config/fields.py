@@ -27,6 +27,8 @@ class Kind(StrEnum):
     texts = "list of texts"
     bias = "bias"
     table = "table"
+    lists = "list of lists"
+    tables = "list of mappings"
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,10 @@ def _kind(bare: typing.Any, rules: Mapping[str, object]) -> tuple[Kind, type[Str
     plain = {int: Kind.integer, float: Kind.number, bool: Kind.boolean, str: Kind.text}
     if bare in plain:
         return plain[bare], None
-    return {tuple: Kind.texts, dict: Kind.table}[typing.get_origin(bare)], None
+    if typing.get_origin(bare) is dict:
+        return Kind.table, None
+    inner = typing.get_origin(typing.get_args(bare)[0])
+    return {tuple: Kind.lists, dict: Kind.tables}.get(inner, Kind.texts), None
 
 
 def _allowed(kind: Kind, choices: type[StrEnum] | None, rules: Mapping[str, object]) -> str:
@@ -139,6 +144,8 @@ def _allowed(kind: Kind, choices: type[StrEnum] | None, rules: Mapping[str, obje
         Kind.bias: f"{', '.join(WORDS)}, or a list of them and of the sites {' '.join(Site)}",
         Kind.texts: "a list, such as [a,b]",
         Kind.table: "a mapping of keys to lists of values",
+        Kind.lists: "a list of lists, such as [[a,b],[c,d]]",
+        Kind.tables: "a list of mappings, such as [{a:1,b:2}]",
         Kind.text: "text",
     }
     return f"{words.get(kind, f'a {kind.value}')} {bounds}".rstrip()

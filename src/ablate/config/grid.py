@@ -1,37 +1,34 @@
 """One run, or the grid of runs that a sweep asks for."""
 
 import dataclasses
-import itertools
-import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ablate.config.compositions import Compositions
 from ablate.config.errors import ConfigError, UserError, shown
-from ablate.config.fields import table, unknown_key
-from ablate.config.overrides import LARGEST_SWEEP, Choices, group_options, read_axis, read_overrides
-from ablate.config.parse import ask, finish, jsonable
-from ablate.config.resolve import assign
+from ablate.config.overrides import LARGEST_SWEEP, read_overrides
+from ablate.config.parse import finish
+from ablate.config.parts import Axis, Part, Point, read_part, written
+from ablate.config.resolve import at
 from ablate.config.schema import Config
 
 
 @dataclass(frozen=True)
-class Axis:
-    """A factor and its typed values, as asked for (biases as words, groups as option names)."""
-
-    key: str
-    values: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
 class Grid:
-    """All runs of a sweep. `base` is the first cell; seeds vary fastest, then learning rates."""
+    """All runs of a sweep. `base` is the first cell; seeds vary fastest, then learning rates.
+
+    `zipped`: keys of axes that advance together. `excluded`: how many combinations `sweep.exclude` left
+    out. `allow`: keys that arms may differ in without being axes.
+    """
 
     base: Config
     axes: tuple[Axis, ...]
     cells: tuple[Config, ...]
+    zipped: tuple[tuple[str, ...], ...] = ()
+    excluded: int = 0
+    allow: tuple[str, ...] = ()
 
 
 def compose(overrides: Sequence[str]) -> Config:
@@ -40,82 +37,94 @@ def compose(overrides: Sequence[str]) -> Config:
     Raises ConfigError for refused settings, UserError for a sweep, also one that an experiment brings along
     and the overrides do not pin.
     """
-    axes, cells = _plan(overrides)
+    parts, compositions = _parts(overrides)
+    axes = _axes(parts)
     if axes:
         keys = ", ".join(axis.key for axis in axes)
-        pins = " ".join(f"{axis.key}={shown(_written(axis.values[0]))}" for axis in axes)
+        pins = " ".join(f"{axis.key}={shown(written(axis.values[0]))}" for axis in axes)
         raise UserError(
-            f"this asks for {math.prod(len(axis.values) for axis in axes)} runs (over {keys})",
+            f"this asks for {sum(part.count for part in parts)} runs (over {keys})",
             hint=f"ablate sweep, or one value for each: {pins}",
         )
-    return cells()[0]
+    return _cells(parts, compositions)[0]
 
 
 def expand(overrides: Sequence[str]) -> Grid:
     """The grid of runs that conf/, `sweep.axes` and sweeps in the overrides say.
 
     An override replaces the entry of `sweep.axes` with the same key; a single value pins it. Axes run in the
-    order given, `sweep.axes` first, but learning rate last but one and seed last. `-m` changes nothing.
-    Every cell is checked before anything is returned: ConfigError names the cell, its key and value.
+    order given, `sweep.axes` first, but learning rate last but one and seed last; those named together in
+    `sweep.zip` advance together. Several experiments (`experiment=a,b`) give the cells of each, one after the
+    other, every one with its own axes. `sweep.exclude` leaves out combinations before they are checked.
+    `-m` changes nothing. Every cell is checked before anything is returned: ConfigError names the cell, its
+    key and value.
     """
-    axes, cells = _plan([text for text in overrides if text not in ("-m", "--multirun")])
-    made = cells()
-    return Grid(made[0], axes, made)
-
-
-def _plan(overrides: Sequence[str]) -> tuple[tuple[Axis, ...], Callable[[], tuple[Config, ...]]]:
-    """The axes, and a function that makes and checks their cells."""
-    request = read_overrides(overrides)
-    groups = {key: request[key].values[0] for key in request if key in group_options()}
-    compositions = Compositions()
-    composed = ask(compositions.of([groups])[0])
-    own_axes = request.get("sweep.axes")
-    listed = own_axes.values[0] if own_axes else composed.sweep.axes
-    choices = {key: _axis(key, entry) for key, entry in listed.items()}
-    choices.update(request)
-    swept = sorted((choice for choice in choices.values() if choice.swept), key=_rank)
-    pinned = {key: choice.values[0] for key, choice in choices.items() if not choice.swept}
-    count = math.prod(len(choice.values) for choice in swept)
+    parts, compositions = _parts([text for text in overrides if text not in ("-m", "--multirun")])
+    count = sum(part.count for part in parts)
     if count > LARGEST_SWEEP:
         raise UserError(f"this asks for {count:,} runs", allowed=f"at most {LARGEST_SWEEP:,} in one sweep")
-    axes = tuple(Axis(choice.key, choice.values) for choice in swept)
-    return axes, lambda: _cells(axes, pinned, compositions)
+    cells = _cells(parts, compositions)
+    zipped = tuple(dict.fromkeys(group for part in parts for group in part.zipped))
+    allow = tuple(dict.fromkeys(key for part in parts for key in _allowed(part)))
+    return Grid(cells[0], _axes(parts), cells, zipped, count - len(cells), allow)
 
 
-def _axis(key: str, entry: object) -> Choices:
-    options = group_options()
-    if key not in table() and key not in options:
-        raise unknown_key(key, None, options)
-    if key == "experiment" or key.startswith("sweep."):
-        raise UserError(f"sweep.axes: {key} cannot be an axis of an experiment")
-    return read_axis(key, entry)
+def _parts(overrides: Sequence[str]) -> tuple[list[Part], Compositions]:
+    """What each experiment asked for brings along; one part where there is none or one."""
+    request = read_overrides(overrides)
+    chosen = request.get("experiment")
+    compositions = Compositions()
+    names = dict.fromkeys(chosen.values) if chosen else [None]
+    parts = [read_part(request, name, compositions) for name in names]
+    for key in ("study", "run.root", "sweep.redo"):
+        said = {part.pinned.get(key, at(part.asked, key)): part.experiment for part in parts}
+        if len(said) > 1:
+            each = ", ".join(f"{experiment or 'none'}: {shown(value)}" for value, experiment in said.items())
+            raise UserError(f"the experiments of one sweep disagree on {key} ({each})", hint=f"{key}=…")
+    return parts, compositions
 
 
-def _rank(choice: Choices) -> int:
-    """Sorting is stable: all but the learning rate and the seed keep their order."""
-    return {"optim.lr": 1, "seed": 2}.get(choice.key, 0)
+def _axes(parts: Sequence[Part]) -> tuple[Axis, ...]:
+    """The axes of all parts, with the values of all; several experiments are an axis themselves."""
+    if len(parts) == 1:
+        return parts[0].axes
+    values: dict[str, dict[Any, None]] = {"experiment": {part.experiment: None for part in parts}}
+    for axis in (axis for part in parts for axis in part.axes):
+        values.setdefault(axis.key, {}).update(dict.fromkeys(axis.values))
+    return tuple(Axis(key, tuple(known)) for key, known in values.items())
 
 
-def _cells(axes: Sequence[Axis], pinned: Mapping[str, Any], compositions: Compositions) -> tuple[Config, ...]:
-    """Every cell, checked. Composes once per combination of groups and sets values on the typed tree."""
-    options = group_options()
-    fixed = {key: value for key, value in pinned.items() if key not in options}
-    fixed["sweep.axes"] = {}  # a cell is one run, whichever sweep asked for it
-    chosen = {key: value for key, value in pinned.items() if key in options}
-    swept_groups = [axis for axis in axes if axis.key in options]
-    names = [axis.key for axis in swept_groups]
-    combinations = list(itertools.product(*(axis.values for axis in swept_groups)))
-    raws = compositions.of([{**chosen, **dict(zip(names, combo, strict=True))} for combo in combinations])
-    bases = {combo: assign(ask(raw), fixed) for combo, raw in zip(combinations, raws, strict=True)}
+def _allowed(part: Part) -> Sequence[str]:
+    said: Sequence[str] = part.pinned.get("sweep.allow", part.asked.sweep.allow)
+    return said
+
+
+def _cells(parts: Sequence[Part], compositions: Compositions) -> tuple[Config, ...]:
+    """Every cell, checked."""
     cells = []
-    for point in itertools.product(*(axis.values for axis in axes)):
-        values = dict(zip((axis.key for axis in axes), point, strict=True))
-        base = bases[tuple(values.pop(name) for name in names)]
-        try:
-            cells.append(_anchored(finish(assign(base, values))))
-        except ConfigError as error:
-            raise _of_cell(error, axes, point) from None
+    for part in parts:
+        for point, asked in part.cells(compositions):
+            try:
+                cells.append(_anchored(finish(asked)))
+            except ConfigError as error:
+                raise _of_cell(error, part, point) from None
+    _check_exclusions(parts)
+    if not cells:
+        raise UserError("sweep.exclude leaves out every combination")
     return tuple(cells)
+
+
+def _check_exclusions(parts: Sequence[Part]) -> None:
+    matched: dict[str, int] = {}
+    for entry in (entry for part in parts for entry in part.exclusions):
+        text = str(entry)
+        matched[text] = matched.get(text, 0) + entry.matched + (not entry.must_match)
+    for text, count in matched.items():
+        if not count:
+            raise UserError(
+                f"sweep.exclude: {text} matches no combination of this sweep",
+                hint="its values as the axes have them, or leave the entry out",
+            )
 
 
 def _anchored(config: Config) -> Config:
@@ -137,14 +146,11 @@ def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def _of_cell(error: ConfigError, axes: Sequence[Axis], point: Sequence[Any]) -> ConfigError:
-    if not axes:
+def _of_cell(error: ConfigError, part: Part, point: Point) -> ConfigError:
+    where = [f"experiment={part.experiment}"] if part.experiment else []
+    where += [f"{key}={shown(written(value))}" for key, value in point.items()]
+    if not point:
         return error
-    cell = " ".join(f"{axis.key}={shown(_written(value))}" for axis, value in zip(axes, point, strict=True))
-    return ConfigError(f"{error.problem}, in the run with {cell}", allowed=error.allowed, hint=error.hint)
-
-
-def _written(value: Any) -> Any:
-    """A typed value as one would write it: a single bias word stands alone."""
-    plain = jsonable(value)
-    return plain[0] if isinstance(plain, list) and len(plain) == 1 else plain
+    return ConfigError(
+        f"{error.problem}, in the run with {' '.join(where)}", allowed=error.allowed, hint=error.hint
+    )

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ablate.config.errors import ConfigError, UserError, shown
@@ -13,6 +14,7 @@ from ablate.config.parse import typed
 
 LARGEST_SWEEP = 100_000
 DIGITS = 12  # significant digits of a range's values: 0.1 + 0.1 + 0.1 is 0.3
+LOG_DIGITS = 6  # significant digits of a logspace's values
 
 
 @dataclass(frozen=True)
@@ -65,33 +67,79 @@ def read_axis(key: str, values: object) -> Choices:
 
 
 def _grammar(text: str) -> Any:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     try:
-        return OverridesParser.create().parse_override(text)
+        return _parser().parse_override(text)
     except (HydraException, ValueError, TypeError) as error:
+        if isinstance(error.__cause__, UserError):  # from a function of ours
+            raise error.__cause__ from None
         reason = " ".join(str(error).partition(" expecting ")[0].split())
         quotes = (
             "quotes around special characters, as in data.paths='[\"~/a b.txt\"]' or run.notes='\"a, b\"'"
         )
         hint = quotes if "=" in text else None if text.startswith("-") else f"{text}=…"
+        if "logspace(" in text:
+            hint = f"{text.partition('=')[0]}=logspace(1e-4,1e-1,7)"
         raise UserError(
             f"cannot read the override {text!r} ({reason})", allowed="key=value", hint=hint
         ) from None
+
+
+@cache
+def _parser() -> Any:
+    """Hydra's parser, which learns one more function."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser, create_functions
+    from hydra.core.override_parser.types import ChoiceSweep
+
+    def function(a: Any, b: Any, n: Any) -> Any:
+        return ChoiceSweep(list=logspace(a, b, n))
+
+    functions = create_functions()
+    functions.register("logspace", function)
+    return OverridesParser(functions)
+
+
+def logspace(a: Any, b: Any, n: Any) -> list[Any]:
+    """n values from a to b whose logarithms are evenly spaced, to 6 significant digits: what is printed is
+    what is hashed. Whole ones are whole numbers where both ends are.
+
+    Raises UserError.
+    """
+    written = f"logspace({shown(a)},{shown(b)},{shown(n)})"
+    ends = [x for x in (a, b) if isinstance(x, int | float) and not isinstance(x, bool) and 0 < x < math.inf]
+    if len(ends) < 2:
+        raise UserError(f"{written}: no ends", allowed="logspace(a,b,n) with numbers a and b above 0")
+    if not isinstance(n, int) or isinstance(n, bool) or not 2 <= n <= LARGEST_SWEEP:
+        raise UserError(f"{written}: n = {shown(n)}", allowed=f"a whole number from 2 to {LARGEST_SWEEP:,}")
+    low, high = (math.log10(end) for end in ends)
+    exponents = [low + (high - low) * index / (n - 1) for index in range(n)]
+    values = [float(f"{10**x:.{LOG_DIGITS}g}") for x in exponents]
+    whole = all(isinstance(end, int) for end in ends)
+    return [int(value) if whole and value.is_integer() else value for value in values]
 
 
 def _check_form(parsed: Any, text: str) -> None:
     """Refuse what Hydra's grammar can say and this program does not do."""
     key = parsed.key_or_group
     if parsed.is_hydra_override() or key == "hydra":
-        raise UserError(f"{text}: Hydra's own settings are not used here", allowed="settings and groups")
+        raise UserError(f"{text}: Hydra's own settings are not used here", allowed="settings and groups",
+                        hint=_instead(str(key)))  # fmt: skip
     if parsed.is_delete():
         raise UserError(
             f"{text}: nothing can be removed from a configuration", hint="setting the value that is wanted"
         )
     if parsed.package is not None:
         raise UserError(f"{text}: a group cannot be placed elsewhere", hint=text.partition("@")[0] + "=…")
+
+
+def _instead(key: str) -> str | None:
+    """Where to say what people tell Hydra's sweepers and launchers."""
+    if "launcher" in key:
+        return "leave it out: `ablate sweep` starts the runs itself (docs/sweeps.md)"
+    if "sweep" in key:
+        return "axes as key=a,b here, or under sweep.axes in conf/experiment/NAME.yaml"
+    return None
 
 
 def _choices(parsed: Any, options: Mapping[str, list[str]]) -> Choices:
@@ -112,7 +160,7 @@ def _in_section(section: str) -> str:
 
 def _swept(parsed: Any, options: Mapping[str, list[str]]) -> Iterator[Any]:
     """The values of a sweep, in the order written."""
-    from hydra.core.override_parser.types import Glob, Override, RangeSweep
+    from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, RangeSweep
 
     key, sweep = parsed.key_or_group, parsed._value
     if parsed.is_interval_sweep():
@@ -129,7 +177,9 @@ def _swept(parsed: Any, options: Mapping[str, list[str]]) -> Iterator[Any]:
             raise ConfigError.setting(key, parsed.get_value_string(), allowed)
         yield from names
     else:
-        yield from (Override._convert_value(item) for item in sweep.list)
+        for item in sweep.list:  # a logspace may stand among other values
+            inner = item.list if isinstance(item, ChoiceSweep) else [item]
+            yield from (Override._convert_value(value) for value in inner)
 
 
 def _range(key: str, start: Any, stop: Any, step: Any) -> Iterator[int | float]:
@@ -162,9 +212,6 @@ def _typed(key: str, values: list[Any], options: Mapping[str, list[str]], *, of_
 
 
 def _check_sweepable(key: str, options: Mapping[str, list[str]]) -> None:
-    if key == "experiment":
-        raise UserError("several experiments in one sweep would lose the axes that each brings along",
-                        hint="one command for each experiment")  # fmt: skip
     if key not in options and not table()[key].sweepable:
         raise UserError(
             f"{key} cannot be swept: runs that differ only in it are the same run",

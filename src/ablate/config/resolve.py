@@ -4,16 +4,17 @@ A configuration is *asked* while derived fields may be null, `bias` may hold wor
 fraction; it is *resolved* once all of that is settled. Both are the same dataclasses.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from ablate.config.bias import realise, words_for
 from ablate.config.enums import Activation, Norm, Placement
 from ablate.config.errors import ConfigError
 from ablate.config.schema import Config, ModelConfig, OptimConfig
+
+T = TypeVar("T")
 
 
 def _head_dim(config: Config) -> int | None:
@@ -53,8 +54,21 @@ def assign(config: Config, changes: Mapping[str, Any]) -> Config:
         by_section.setdefault(section, {})[name] = value
     whole = by_section.pop("", {})
     for section, part in by_section.items():
-        whole[section] = dataclasses.replace(getattr(config, section), **part)
-    return dataclasses.replace(config, **whole)
+        whole[section] = _with(getattr(config, section), part)
+    return _with(config, whole)
+
+
+def _with(part: T, changes: Mapping[str, Any]) -> T:
+    """`dataclasses.replace` for dataclasses that only hold values: many times as fast, and a sweep of 10,000
+    runs does it 100,000 times.
+    """
+    changed = object.__new__(type(part))
+    values = vars(changed)
+    values.update(vars(part))
+    known = len(values)
+    values.update(changes)
+    assert len(values) == known, f"no such field among {list(changes)}"
+    return changed
 
 
 def at(config: Config, key: str) -> Any:
@@ -98,6 +112,11 @@ def unresolve(config: Config) -> Config:
         if at(config, key) == _whole_steps(share, config.optim.steps)
     }
     return assign(config, {**nulls, **shares, "model.bias": bias})
+
+
+def derived(config: Config, key: str) -> bool:
+    """Has a setting of a resolved configuration the value that follows from the others by itself?"""
+    return key in DERIVED and at(config, key) == DERIVED[key](config)
 
 
 def check_bias_carries_over(old: ModelConfig, new: ModelConfig) -> None:

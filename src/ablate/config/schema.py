@@ -245,6 +245,15 @@ class SweepConfig:
     )
     retries: int = control(1, "new tries for a run whose process was killed (never after an error)", ge=0)
     on_failure: OnFailure = control(OnFailure.carry_on, "what a failed run means for the others")
+    zip: tuple[tuple[str, ...], ...] = control(
+        (), "groups of axes of equal length that advance together, as in [[model.width,model.heads]]"
+    )
+    exclude: tuple[dict[str, Any], ...] = control(
+        (), "combinations left out before they are checked: mappings of keys to a value or a list of values"
+    )
+    allow: tuple[str, ...] = control(
+        (), "what may differ between arms without being an axis: keys, as the confound guard names them"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -139,6 +139,22 @@ def _table(info: FieldInfo, value: object) -> dict[str, Any]:
     return {str(key): item for key, item in value.items()}
 
 
+def _lists(info: FieldInfo, value: object) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list | tuple):
+        raise _refuse(info, value)
+    if value and all(isinstance(item, str) for item in value):
+        raise _refuse(info, value, f"'[[{','.join(value)}]]'")
+    return tuple(_texts(info, item) for item in value)
+
+
+def _tables(info: FieldInfo, value: object) -> tuple[dict[str, Any], ...]:
+    if isinstance(value, Mapping):
+        raise _refuse(info, value, "'[{…}]'")
+    if not isinstance(value, list | tuple):
+        raise _refuse(info, value)
+    return tuple(_table(info, item) for item in value)
+
+
 _READERS: dict[Kind, Callable[[FieldInfo, object], Any]] = {
     Kind.integer: _integer,
     Kind.number: _number,
@@ -149,4 +165,6 @@ _READERS: dict[Kind, Callable[[FieldInfo, object], Any]] = {
     Kind.texts: _texts,
     Kind.bias: _bias,
     Kind.table: _table,
+    Kind.lists: _lists,
+    Kind.tables: _tables,
 }

@@ -1,6 +1,7 @@
 """The run folder: the only interface between planning, training and everything that reads results."""
 
 from ablate.record.claim import Claim, Heartbeat, read_status
+from ablate.record.collector import collector_paused
 from ablate.record.compare import Difference, compare_series
 from ablate.record.create import create_rerun, create_run, write_request
 from ablate.record.disk import finite, read_json, replace_file, write_json
@@ -30,6 +31,7 @@ __all__ = [
     "Status",
     "Superseded",
     "code_sha",
+    "collector_paused",
     "compare_environments",
     "compare_series",
     "create_rerun",

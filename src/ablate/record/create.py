@@ -60,8 +60,12 @@ def write_request(
     factors: Mapping[str, Any],
     base: Mapping[str, Any],
     run_ids: Sequence[str],
+    facts: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Keep what a sweep asked for: `requests/<UTC time>-<id>.json`. Returns the file's path."""
+    """Keep what a sweep asked for: `requests/<UTC time>-<id>.json`, with `facts` beside the rest.
+
+    Returns the file's path.
+    """
     folder = study_path(root, study) / "requests"
     folder.mkdir(parents=True, exist_ok=True)
     now = time.time()
@@ -73,6 +77,7 @@ def write_request(
         "factors": dict(factors),
         "base": dict(base),
         "run_ids": list(run_ids),
+        **(facts or {}),
     }
     path = folder / f"{stamp}-{uuid.uuid4().hex[:8]}.json"
     replace_file(path, json_bytes(request))

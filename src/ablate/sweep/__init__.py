@@ -1,7 +1,11 @@
 """From a request to finished runs: plan the grid, freeze the folders, launch them in a pool."""
 
+from ablate.sweep.again import BROKEN, Broken, broken_runs, queue_again
 from ablate.sweep.compare import Comparison, compare_runs
+from ablate.sweep.describe import Descriptions, decay_counts, describe_models, model_of
+from ablate.sweep.estimate import Cost, Duration, cost, estimate_time
 from ablate.sweep.faults import log_tail
+from ablate.sweep.guarded import check_confounds, request_facts
 from ablate.sweep.launch import Interrupted, Result, Task, Terms, Watch, WorkerError, launch
 from ablate.sweep.plan import (
     Cell,
@@ -13,29 +17,46 @@ from ablate.sweep.plan import (
     requested_factors,
     unrecorded,
 )
+from ablate.sweep.proof import Proof, paired_proof
 from ablate.sweep.rerun import CADENCES, Repetition, nearest_checkpoint, prepare_rerun
 
 __all__ = [
+    "BROKEN",
     "CADENCES",
+    "Broken",
     "Cell",
     "Comparison",
+    "Cost",
+    "Descriptions",
+    "Duration",
     "Interrupted",
     "Plan",
+    "Proof",
     "Repetition",
     "Result",
     "Task",
     "Terms",
     "Watch",
     "WorkerError",
+    "broken_runs",
+    "check_confounds",
     "compare_runs",
+    "cost",
+    "decay_counts",
+    "describe_models",
+    "estimate_time",
     "freeze",
     "launch",
     "log_tail",
+    "model_of",
     "nearest_checkpoint",
+    "paired_proof",
     "plan",
     "plan_cells",
     "prepare_data",
     "prepare_rerun",
+    "queue_again",
+    "request_facts",
     "requested_factors",
     "unrecorded",
 ]

@@ -7,7 +7,17 @@ from pathlib import Path
 
 from ablate.config import Axis, Config, DataConfig, dump, expand, run_id, slug
 from ablate.data import fingerprint, prepare
-from ablate.record import Owner, Run, RunFolder, State, code_sha, create_run, find_runs, read_status
+from ablate.record import (
+    Owner,
+    Run,
+    RunFolder,
+    State,
+    code_sha,
+    collector_paused,
+    create_run,
+    find_runs,
+    read_status,
+)
 from ablate.sweep.requeue import renew, requeue
 
 
@@ -42,6 +52,9 @@ class Plan:
     cells: tuple[Cell, ...]
     duplicates: int  # cells asked for more than once and merged
     redo: bool
+    zipped: tuple[tuple[str, ...], ...] = ()  # axes that advance together
+    excluded: int = 0  # combinations left out by sweep.exclude
+    allow: tuple[str, ...] = ()  # what arms may differ in without an axis
 
     @property
     def todo(self) -> tuple[Cell, ...]:
@@ -60,8 +73,10 @@ class Plan:
 
 def plan(overrides: Sequence[str]) -> Plan:
     """Expand, validate and identify all cells. Raises ConfigError or UserError; writes nothing but caches."""
-    grid = expand(overrides)
-    return plan_cells(grid.base, grid.axes, grid.cells)
+    with collector_paused():
+        grid = expand(overrides)
+        whole = plan_cells(grid.base, grid.axes, grid.cells)
+    return replace(whole, zipped=grid.zipped, excluded=grid.excluded, allow=grid.allow)
 
 
 def plan_cells(base: Config, axes: tuple[Axis, ...], configs: Sequence[Config]) -> Plan:

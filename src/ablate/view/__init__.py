@@ -5,10 +5,21 @@ from ablate.view.comparison import comparison_lines
 from ablate.view.configs import annotated, differences, keys_table
 from ablate.view.facts import Arms, RunFacts, final_val, lookup, matches, read_facts
 from ablate.view.follow import Follower, Last, last_row
+from ablate.view.index import read_all_facts
 from ablate.view.page import replayed, run_page
-from ablate.view.plans import plan_table
+from ablate.view.plans import (
+    PlannedArm,
+    arms_table,
+    cost_words,
+    factor_words,
+    plan_table,
+    planned_arms,
+    shape_words,
+    time_words,
+)
 from ablate.view.progress import Progress
 from ablate.view.runs import parse_filters, records, runs_table, select
+from ablate.view.status import StudyStatus, read_study_status, status_lines, status_tables
 from ablate.view.study import fastest_growing, growth_rates, study_table
 from ablate.view.table import Table, emit, plain, rich_table, table
 from ablate.view.text import as_float, clean, duration, loss, number, plural, rate, sparkline, value
@@ -18,18 +29,23 @@ __all__ = [
     "Factor",
     "Follower",
     "Last",
+    "PlannedArm",
     "Progress",
     "RunFacts",
+    "StudyStatus",
     "Table",
     "annotated",
     "arm_label",
+    "arms_table",
     "as_float",
     "bias_words",
     "clean",
     "comparison_lines",
+    "cost_words",
     "differences",
     "duration",
     "emit",
+    "factor_words",
     "factors",
     "fastest_growing",
     "final_val",
@@ -43,18 +59,25 @@ __all__ = [
     "parse_filters",
     "plain",
     "plan_table",
+    "planned_arms",
     "plural",
     "rate",
+    "read_all_facts",
     "read_facts",
+    "read_study_status",
     "records",
     "replayed",
     "rich_table",
     "run_page",
     "runs_table",
     "select",
+    "shape_words",
     "sparkline",
+    "status_lines",
+    "status_tables",
     "study_table",
     "table",
+    "time_words",
     "value",
     "with_bias_words",
 ]

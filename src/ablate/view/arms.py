@@ -7,6 +7,8 @@ whatever still tells its runs apart.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
 
 from ablate.config import Activation, ModelConfig, Norm, words_for
 from ablate.view.text import value
@@ -40,7 +42,8 @@ def factors(flats: Sequence[Flat], keys: Sequence[str]) -> tuple[Factor, ...]:
     A key is left out only when the remaining factors determine it, so no two runs fall together by it.
     The learning rate and the seed determine nothing but the batch order's seed.
     """
-    varied = {key: values for key in keys if len(values := _values(flats, key)) > 1}
+    columns = _columns(flats, keys)
+    varied = {key: values for key in keys if len(values := _values(columns[key])) > 1}
     for key in FOLLOWERS:
         others = [k for k in varied if k not in (key, *AXES, DATA_SEED)]
         if key in varied and _determined(flats, key, others):
@@ -75,12 +78,20 @@ def bias_words(flat: Flat) -> list[str]:
     sites = flat.get(BIAS)
     if not isinstance(sites, list | tuple):
         return []
-    model = ModelConfig(
-        activation=Activation(str(flat["model.activation"])),
-        norm=Norm(str(flat["model.norm"])),
-        qk_norm=bool(flat["model.qk_norm"]),
+    return list(
+        _words(
+            tuple(map(str, sites)),
+            str(flat["model.activation"]),
+            str(flat["model.norm"]),
+            bool(flat["model.qk_norm"]),
+        )
     )
-    return words_for([str(site) for site in sites], model)
+
+
+@cache
+def _words(sites: tuple[str, ...], activation: str, norm: str, qk_norm: bool) -> tuple[str, ...]:
+    model = ModelConfig(activation=Activation(activation), norm=Norm(norm), qk_norm=qk_norm)
+    return tuple(words_for(sites, model))
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
@@ -89,8 +100,20 @@ def short_names(keys: Sequence[str]) -> dict[str, str]:
     return {key: name if last.count(name) == 1 else key for key, name in zip(keys, last, strict=True)}
 
 
-def _values(flats: Sequence[Flat], key: str) -> tuple[object, ...]:
-    return tuple({repr(flat.get(key)): flat.get(key) for flat in flats}.values())
+def _columns(flats: Sequence[Flat], keys: Sequence[str]) -> dict[str, tuple[object, ...]]:
+    """The values of each key, in the order of the configurations; None where one lacks it."""
+    try:
+        rows = [*map(itemgetter(*keys, keys[0]), flats)]  # a repeated key: always a tuple
+    except (KeyError, IndexError):
+        return {key: tuple(flat.get(key) for flat in flats) for key in keys}
+    return dict(zip(keys, zip(*rows, strict=True), strict=False)) if rows else dict.fromkeys(keys, ())
+
+
+def _values(column: tuple[object, ...]) -> tuple[object, ...]:
+    """The distinct ones, in order of appearance."""
+    if not column or column.count(column[0]) == len(column):
+        return column[:1]
+    return tuple({repr(item): item for item in column}.values())
 
 
 def _determined(flats: Sequence[Flat], key: str, others: Sequence[str]) -> bool:

@@ -133,8 +133,11 @@ def check_keys(keys: Iterable[str], runs: Sequence[RunFacts]) -> None:
     """Refuse a column or filter that no run knows. Raises UserError with the nearest names."""
     import difflib
 
-    known = {*COLUMNS, *(f.key for f in fields()), *(k for r in runs for k in r.summary)}
+    settings = {*COLUMNS, *(f.key for f in fields())}
     for key in keys:
+        if key in settings or any(key in run.summary for run in runs):
+            continue
+        known = {*settings, *(k for r in runs for k in r.summary)}
         if key not in known:
             near = difflib.get_close_matches(key, sorted(known), n=3)
             raise UserError(

@@ -1,35 +1,81 @@
 """The list of runs: one row each, filtered and sorted."""
 
 import math
-from collections.abc import Sequence
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ablate.config import UserError
+from ablate.view.arms import BIAS, bias_words
 from ablate.view.facts import Arms, RunFacts, check_keys, lookup, matches
 from ablate.view.table import Table, table
 from ablate.view.text import as_float, loss, number, value
 
+ORDERS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 DEFAULT_COLUMNS = ("id", "state", "verdict", "arm", "lr", "seed", "step", "loss")
 RIGHT = ("lr", "seed", "step", "loss", "attempt")
 
 
-def parse_filters(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """`key=value` pairs. Raises UserError for anything else."""
-    pairs = []
-    for text in texts:
-        key, equals, wanted = text.partition("=")
-        if not equals or not key:
-            raise UserError(f"--filter {text}", allowed="key=value", hint="--filter verdict=diverged")
-        pairs.append((key.strip(), wanted.strip()))
-    return tuple(pairs)
+@dataclass(frozen=True)
+class Filter:
+    """One condition on a column or key of a run."""
+
+    key: str
+    relation: str
+    wanted: str
+
+    def holds(self, run: RunFacts, arms: Arms) -> bool:
+        """Does the run meet it? An absent value, and NaN, is neither above nor below anything."""
+        if self.relation in ("=", "!="):
+            return matches(run, self.key, self.wanted, arms) == (self.relation == "=")
+        item = lookup(run, self.key, arms)
+        if self.relation == "~":
+            words = bias_words(run.flat) if self.key == BIAS else []
+            return any(re.search(self.wanted, text) for text in [*words, value(item)])
+        known, limit = as_float(item), as_float(self.wanted)
+        return known is not None and limit is not None and ORDERS[self.relation](known, limit)
+
+
+def parse_filters(texts: Sequence[str]) -> tuple[Filter, ...]:
+    """Comparisons such as `key=value`, `key!=value`, `key>=number`, `key~regex`.
+
+    Raises UserError for anything else, for an order against what is no number, and for a bad expression.
+    """
+    return tuple(map(_filter, texts))
+
+
+def _filter(text: str) -> Filter:
+    found = re.fullmatch(r"\s*([^=!<>~\s]+)\s*(!=|<=|>=|=|<|>|~)\s*(.*?)\s*", text)
+    if found is None:
+        allowed = "key=value, or with != < <= > >= ~ (a regular expression)"
+        raise UserError(f"--filter {text}", allowed=allowed, hint="--filter verdict=diverged")
+    key, relation, wanted = found.groups()
+    limit = as_float(wanted)
+    if relation in ORDERS and (limit is None or math.isnan(limit)):
+        raise UserError(f"--filter {text}", allowed=f"a number after {relation}")
+    if relation == "~":
+        try:
+            re.compile(wanted)
+        except re.error as error:
+            raise UserError(f"--filter {text}: no regular expression ({error})") from None
+    return Filter(key, relation, wanted)
 
 
 def select(
-    runs: Sequence[RunFacts], filters: Sequence[tuple[str, str]] = (), sort: Sequence[str] = ()
+    runs: Sequence[RunFacts], filters: Sequence[Filter] = (), sort: Sequence[str] = ()
 ) -> list[RunFacts]:
     """The runs that match every filter, sorted by the given columns (`-column`: downwards)."""
-    check_keys([*(k for k, _ in filters), *(s.removeprefix("-") for s in sort)], runs)
+    check_keys([*(f.key for f in filters), *(s.removeprefix("-") for s in sort)], runs)
+    if not filters and not sort:
+        return list(runs)
     arms = Arms.of(runs)
-    chosen = [r for r in runs if all(matches(r, key, wanted, arms) for key, wanted in filters)]
+    chosen = [r for r in runs if all(f.holds(r, arms) for f in filters)]
     for key in reversed(sort):
         column = key.removeprefix("-")
         chosen.sort(key=lambda r: _rank(lookup(r, column, arms)), reverse=key.startswith("-"))

@@ -9,7 +9,9 @@ BARS = "▁▂▃▄▅▆▇█"
 
 def clean(text: object, limit: int | None = None) -> str:
     """One printable line: control characters become escapes, text beyond `limit` an ellipsis."""
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+    line = str(text)
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
     if limit is not None and len(line) > limit:
         return line[: limit - 1] + "…"
     return line

@@ -1,0 +1,108 @@
+"""How long a study of 10,000 runs takes to plan and to list. Prints one JSON line for each.
+
+    python scripts/bench_scale.py [--runs 10000]
+
+`plan`: from the command line's words to a checked plan with its arms, cost and confound guard; 40 models,
+data prepared, models described before (the first time costs a worker process: `describe_s`). `ls`: from the
+folders to the printed table; `first_s` without the index that it leaves behind. Times are seconds of wall
+clock and of CPU, in one process, after imports. The folders are copies of one really trained run with each
+run's own configuration.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ablate.cli import main
+from ablate.cli.planning import check_and_summarise
+from ablate.config import dump, flatten
+from ablate.record import RunFolder, find_runs, read_json
+from ablate.sweep import Plan, describe_models, plan
+
+TINY = (
+    "model=tiny", "model.context=16", "data=synthetic", "data.tokens=4000", "data.vocab_size=32",
+    "data.val_tokens=256", "optim.batch=4", "optim.steps=12",
+)  # fmt: skip
+ARMS = (
+    "model.bias=none,linear,norm,all,qkv",
+    "model.norm=layernorm,rmsnorm",
+    "model.placement=pre,post,peri,sublayer",
+)
+
+
+def bench(runs: int) -> None:
+    """Both measurements, in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="ablate-bench-") as place, contextlib.chdir(place):
+        os.environ["ABLATE_CACHE"] = str(Path(place) / "cache")
+        with _silent():
+            assert main(["train", *TINY, "study=template"]) == 0
+        request = [*TINY, *ARMS, "optim.lr=logspace(1e-4,1,25)", f"seed=range({max(1, runs // 1000)})"]
+        with _silent():
+            described = _timed(lambda: describe_models([c.config for c in plan(request).cells], print))
+            planned = _timed(lambda: _plan([*request, "study=big"]))
+        whole = plan([*request, "study=big"])
+        count = len(whole.cells)
+        _line("plan", runs=count, **planned, describe_s=described["wall_s"])
+        _make_folders(whole, find_runs(Path("runs"), "template")[0])
+        time.sleep(3)  # files of the last two seconds are not indexed
+        with _silent():
+            first = _timed(lambda: main(["ls", "big"]))
+            again = _timed(lambda: main(["ls", "big"]))
+            filtered = _timed(lambda: main(["ls", "big", "--filter", "optim.lr>1e-2", "--sort=-loss"]))
+        _line("ls", runs=count, **again, first_s=first["wall_s"], filtered_s=filtered["wall_s"])
+
+
+def _plan(request: list[str]) -> None:
+    check_and_summarise(plan(request))
+
+
+def _make_folders(whole: Plan, template: RunFolder) -> None:
+    """Done runs: the template's files, with each run's own configuration in config.yaml and meta.json."""
+    meta = read_json(template.meta)
+    home = whole.root / whole.study
+    for cell in whole.cells:
+        folder = RunFolder(home / f"{cell.slug}-{cell.run_id}")
+        folder.path.mkdir(parents=True)
+        folder.config.write_text(dump(cell.config))
+        folder.meta.write_text(json.dumps({**meta, "config": flatten(cell.config)}, indent=2))
+        for name in ("status.json", "summary.json", "claim.1", "heartbeat", "stdout.log"):
+            shutil.copyfile(template.path / name, folder.path / name)
+        for name in ("metrics.jsonl", "metrics.val.jsonl", "metrics.probe.jsonl", "timing.jsonl"):
+            os.link(template.path / name, folder.path / name)
+
+
+def _timed(work: Callable[[], object]) -> dict[str, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return {
+        "wall_s": round(time.perf_counter() - wall, 3),
+        "cpu_s": round(time.process_time() - cpu, 3),
+    }
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    with (
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield
+
+
+def _line(name: str, **facts: object) -> None:
+    print(json.dumps({"bench": f"scale/{name}", **facts}), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=10_000)
+    bench(parser.parse_args().runs)
+    sys.exit(0)

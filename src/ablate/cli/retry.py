@@ -1,0 +1,32 @@
+"""`ablate retry`: launch again what failed, was killed or was stopped."""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from ablate.cli.codes import ALL_DONE
+from ablate.cli.status import existing_study
+from ablate.cli.work import work
+from ablate.record import State
+from ablate.sweep import BROKEN, broken_runs, queue_again
+from ablate.view import emit, plural, read_facts, study_table
+
+
+def run(args: argparse.Namespace) -> int:
+    """Launch them with the settings they were frozen with; print their table."""
+    root = Path(args.root)
+    existing_study(root, args.study)
+    states = {State.failed} if args.failed else BROKEN
+    runs = broken_runs(root, args.study, states)
+    if not runs:
+        print(f"{root / args.study}: nothing to launch again ({', '.join(sorted(states))}: none)")
+        return ALL_DONE
+    counts = Counter(run.state for run in runs)
+    words = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    print(f"{root / args.study}: {plural(len(runs), 'run')} to launch again ({words})", flush=True)
+    folders = queue_again(runs, print)
+    configs = {run.folder.name: run.config for run in runs}
+    resume = ["ablate", "retry", args.study, *(["--root", args.root] if args.root != "runs" else [])]
+    _, code = work(folders, configs, resume)
+    emit(study_table([read_facts(folder) for folder in folders], title=f"study {args.study}"))
+    return code

@@ -1,0 +1,129 @@
+"""What a run costs, before it is trained: arithmetic, memory, and the time that runs like it took here."""
+
+import socket
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from ablate.config import Config, Site, UserError
+from ablate.record import Run, RunFolder, find_runs
+
+# What the time of a step depends on, as far as a configuration says it.
+SHAPE = (
+    "model.layers", "model.width", "model.heads", "model.kv_heads", "model.head_dim", "model.ffn",
+    "model.context", "model.activation", "model.window", "data.vocab_size", "optim.batch",
+    "optim.accumulation", "optim.precision", "probe.outputs", "probe.gradients", "probe.every",
+    "run.device", "run.threads", "run.compile",
+)  # fmt: skip
+LOOKED_AT = 400  # folders looked at for measured times, spread evenly over all below the root
+ENOUGH = 5  # measured runs of one shape, whose median is taken
+_LINEARS = (Site.q, Site.k, Site.v, Site.o, Site.up, Site.gate, Site.down)
+_shape = attrgetter(*SHAPE)
+Shape = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """`flops` of a whole run; `memory` in bytes, beside what the process itself takes (torch: ~0.3 GB)."""
+
+    flops: float
+    memory: int
+
+
+def cost(config: Config, description: Mapping[str, Any]) -> Cost:
+    """FLOPs and memory of one run.
+
+    FLOPs: 6·N a token, and 12·layers·heads·head_dim·span a token for attention (Chowdhery et al. 2022,
+    appendix B), where N counts the weights of all linears, a tied head's too, but no embedding, bias or
+    gain; the span is the window, or the context. Evaluations and probes are left out.
+    Memory: 16 bytes a parameter (fp32 value, gradient and two moments), and the activations that one
+    micro-batch keeps for its backward pass, roughly: 4 bytes each of 6·width + 2·heads·head_dim +
+    2·kv_heads·head_dim + 3·ffn a token and block, and 3·vocabulary a token.
+    """
+    m, o, vocab = config.model, config.optim, config.data.vocab_size
+    by_site = description["by_site"]
+    weights = sum(by_site.get(site, 0) for site in _LINEARS) + vocab * m.width
+    span = m.context if m.window is None else min(m.window, m.context)
+    a_token = 6 * weights + 12 * m.layers * m.heads * m.head_dim * span
+    tokens = o.batch * m.context
+    heads = 2 * (m.heads + m.kv_heads) * m.head_dim
+    kept = m.layers * (6 * m.width + heads + 3 * m.ffn) + 3 * vocab
+    return Cost(
+        flops=float(a_token) * tokens * o.steps,
+        memory=16 * description["parameters"] + 4 * kept * (tokens // o.accumulation),
+    )
+
+
+@dataclass(frozen=True)
+class Duration:
+    """`seconds`: one run after another, of `measured` runs; the time of `unknown` others is not known.
+
+    `sources`: how many recorded runs of this machine the times come from.
+    """
+
+    seconds: float
+    measured: int
+    unknown: int
+    sources: int
+
+
+def estimate_time(root: Path, configs: Sequence[Config]) -> Duration:
+    """How long these runs take one after another, from recorded runs of this machine below `root`.
+
+    A recorded run counts for runs of the same shape (`SHAPE`) and device choice, by its seconds a step.
+    """
+    wanted: dict[Shape, int] = defaultdict(int)
+    runs: dict[Shape, int] = defaultdict(int)
+    for config in configs:
+        shape = _shape(config)
+        wanted[shape] += config.optim.steps
+        runs[shape] += 1
+    times = _measured(root, set(wanted)) if wanted else {}
+    return Duration(
+        seconds=sum(statistics.median(times[s]) * steps for s, steps in wanted.items() if s in times),
+        measured=sum(n for shape, n in runs.items() if shape in times),
+        unknown=sum(n for shape, n in runs.items() if shape not in times),
+        sources=sum(map(len, times.values())),
+    )
+
+
+def _measured(root: Path, wanted: set[Shape]) -> dict[Shape, list[float]]:
+    """Seconds a step by shape."""
+    host = socket.gethostname()
+    found: dict[Shape, list[float]] = {}
+    for folder in _spread(find_runs(root)):
+        run = Run(folder)
+        try:
+            meta = run.meta
+        except UserError:
+            continue  # damaged: another run will do
+        flat = meta.get("config") or {}
+        shape = tuple(flat.get(key) for key in SHAPE)
+        if (meta.get("environment") or {}).get("host") != host or shape not in wanted:
+            continue
+        if len(found.get(shape, ())) < ENOUGH and (seconds := _seconds_a_step(run)) is not None:
+            found.setdefault(shape, []).append(seconds)
+            if all(len(found.get(one, ())) >= ENOUGH for one in wanted):
+                break
+    return found
+
+
+def _spread(folders: Sequence[RunFolder]) -> Iterable[RunFolder]:
+    return folders[:: max(1, len(folders) // LOOKED_AT)]
+
+
+def _seconds_a_step(run: Run) -> float | None:
+    """Of a run trained in one go; a resumed one's clock began anew."""
+    if run.meta.get("from_step"):
+        return None
+    try:
+        rows = run.series("timing")
+    except UserError:
+        return None
+    if not len(rows) or rows.steps[-1] < 1:
+        return None
+    return float(rows.column("seconds")[-1]) / int(rows.steps[-1])
