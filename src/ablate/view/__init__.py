@@ -8,8 +8,9 @@ from ablate.view.follow import Follower, Last, last_row
 from ablate.view.page import replayed, run_page
 from ablate.view.plans import plan_table
 from ablate.view.progress import Progress
+from ablate.view.results import Results, fastest_growing, growth_rates
 from ablate.view.runs import parse_filters, records, runs_table, select
-from ablate.view.study import fastest_growing, growth_rates, study_table
+from ablate.view.study import answer_command, reading_notes, results_table, sensitivity_table, study_table
 from ablate.view.table import Table, emit, plain, rich_table, table
 from ablate.view.text import as_float, clean, duration, loss, number, plural, rate, sparkline, value
 
@@ -19,9 +20,11 @@ __all__ = [
     "Follower",
     "Last",
     "Progress",
+    "Results",
     "RunFacts",
     "Table",
     "annotated",
+    "answer_command",
     "arm_label",
     "as_float",
     "bias_words",
@@ -46,12 +49,15 @@ __all__ = [
     "plural",
     "rate",
     "read_facts",
+    "reading_notes",
     "records",
     "replayed",
+    "results_table",
     "rich_table",
     "run_page",
     "runs_table",
     "select",
+    "sensitivity_table",
     "sparkline",
     "study_table",
     "table",
