@@ -4,11 +4,12 @@ import argparse
 from collections import Counter
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
+from ablate.cli.report import show_study
 from ablate.cli.work import resume_command, work
 from ablate.config import to_dict
 from ablate.record import find_runs, write_request
 from ablate.sweep import Plan, freeze, plan, prepare_data, requested_factors, unrecorded
-from ablate.view import emit, plan_table, plural, read_facts, study_table
+from ablate.view import Results, answer_command, emit, plan_table, plural, read_facts, write_report
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,6 +62,10 @@ def _announce(the_plan: Plan) -> None:
 def _show(the_plan: Plan) -> None:
     present = {folder.id: folder for folder in find_runs(the_plan.root, the_plan.study)}
     runs = [read_facts(present[c.run_id]) for c in the_plan.cells if c.run_id in present]
-    emit(study_table(runs, title=f"study {the_plan.study}"))
+    home = the_plan.root / the_plan.study
+    command = answer_command(home, the_plan.study)
+    show_study(Results.of(runs), f"study {the_plan.study}", command)
     counts = Counter(r.verdict or r.state for r in runs)
     print(", ".join(f"{n} {word}" for word, n in sorted(counts.items())))
+    if runs:
+        print(f"page: {write_report(the_plan.root, the_plan.study)}")

@@ -1,4 +1,4 @@
-"""What a study says beyond its single runs: sensitivity to the learning rate, twins, departures. Numpy only."""
+"""What a study says beyond its single runs: LR sensitivity, twins, departures. Pure numpy."""
 
 from ablate.stats.sensitivity import Ending, Sensitivity, best_rate, capped, log_uniform, lr_sensitivity
 from ablate.stats.twins import DEPARTED, INFERENCE_SEEDS, Departure, first_departure, impaired, most_grown

@@ -35,7 +35,7 @@ class Departure:
 def first_departure(
     outputs: Mapping[str, Floats], twin: Mapping[str, Floats], factor: float = DEPARTED
 ) -> Departure | None:
-    """The linear whose output L2 is the first to rise above `factor` times its twin's and stay there to the end.
+    """The linear whose output L2 is the first to rise above `factor` times its twin's for good.
 
     Of several that leave at the same step, the one furthest above its twin there. None if none leaves.
     """

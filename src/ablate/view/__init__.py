@@ -8,6 +8,7 @@ from ablate.view.follow import Follower, Last, last_row
 from ablate.view.page import replayed, run_page
 from ablate.view.plans import plan_table
 from ablate.view.progress import Progress
+from ablate.view.report import PAGE, report_page, study_runs, write_report
 from ablate.view.results import Results, fastest_growing, growth_rates
 from ablate.view.runs import parse_filters, records, runs_table, select
 from ablate.view.study import answer_command, reading_notes, results_table, sensitivity_table, study_table
@@ -15,6 +16,7 @@ from ablate.view.table import Table, emit, plain, rich_table, table
 from ablate.view.text import as_float, clean, duration, loss, number, plural, rate, sparkline, value
 
 __all__ = [
+    "PAGE",
     "Arms",
     "Factor",
     "Follower",
@@ -52,6 +54,7 @@ __all__ = [
     "reading_notes",
     "records",
     "replayed",
+    "report_page",
     "results_table",
     "rich_table",
     "run_page",
@@ -59,8 +62,10 @@ __all__ = [
     "select",
     "sensitivity_table",
     "sparkline",
+    "study_runs",
     "study_table",
     "table",
     "value",
     "with_bias_words",
+    "write_report",
 ]

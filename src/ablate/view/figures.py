@@ -19,7 +19,7 @@ from ablate.view.text import as_float, clean, loss, number
 
 Figure = dict[str, Any]
 
-OKABE_ITO = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
+RAMP = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00")  # Okabe and Ito's, cold to hot
 VERDICTS: Mapping[str, tuple[str, str, str]] = {  # colour, plotly symbol, the same as a character
     "stable": ("#009E73", "circle", "●"),
     "stable (impaired)": ("#009E73", "circle-open", "○"),
@@ -58,7 +58,8 @@ def rate_figures(results: Results) -> list[Figure]:
     layout["yaxis"] |= {"range": [low - pad, high + 1.6 * pad]}
     layout["shapes"] = [_level(y, dash) for y, dash in ((unigram, "dot"), (start, "dash")) if y is not None]
     return [
-        _checked(_rate_traces(name, marks, medians), {**layout, **_nothing(not marks[name])}) for name in marks
+        _checked(_rate_traces(name, marks, medians), {**layout, **_nothing(not marks[name])})
+        for name in marks
     ]
 
 
@@ -95,7 +96,7 @@ def output_figures(results: Results) -> dict[str, Figure]:
             )  # fmt: skip
         if traces:
             layout = _layout("step", "output L2 (log)")
-            layout["yaxis"] |= {"type": "log", "exponentformat": "power", "dtick": 2}
+            layout["yaxis"] |= {"type": "log", "exponentformat": "power", "nticks": 6}
             figures[site] = _checked(traces, layout)
     return figures
 
@@ -146,13 +147,13 @@ def map_figures() -> dict[str, Figure]:
 
 
 def rate_colours(rates: Sequence[float]) -> dict[float, str]:
-    """A colour for each rate: Okabe and Ito's, or cividis when there are more."""
-    if len(rates) <= len(OKABE_ITO):
-        return dict(zip(rates, OKABE_ITO, strict=False))
+    """A colour for each rate, cold to hot: Okabe and Ito's, or cividis when there are more than five."""
+    places = np.linspace(0, 1, len(rates)).tolist()
+    if len(rates) <= len(RAMP):
+        return {lr: RAMP[round(x * (len(RAMP) - 1))] for lr, x in zip(rates, places, strict=True)}
     from plotly.colors import sample_colorscale
 
-    places = np.linspace(0, 1, len(rates))
-    return dict(zip(rates, sample_colorscale("Cividis", list(places)), strict=True))
+    return dict(zip(rates, sample_colorscale("Cividis", places), strict=True))
 
 
 def thinned(values_R: Floats, count: int) -> tuple[list[int], list[float | None]]:
@@ -188,7 +189,9 @@ def _marks(arm: ArmResult, results: Results) -> list[dict[str, Any]]:
 
 
 def _rate_traces(
-    name: str, marks: Mapping[str, Sequence[Mapping[str, Any]]], medians: Mapping[str, Sequence[tuple[float, float]]]
+    name: str,
+    marks: Mapping[str, Sequence[Mapping[str, Any]]],
+    medians: Mapping[str, Sequence[tuple[float, float]]],
 ) -> list[Figure]:
     others = [pair for other, line in medians.items() if other != name for pair in (*line, (None, None))]
     own = medians[name]
@@ -199,13 +202,16 @@ def _rate_traces(
     for word in dict.fromkeys(m["word"] for m in marks[name]):
         chosen = [m for m in marks[name] if m["word"] == word]
         colour, symbol, _ = VERDICTS.get(word, (INK, "circle", "?"))
+        edge = 1.6 if symbol.endswith("open") else 0
         traces.append(
             {
                 "type": "scatter", "mode": "markers+text", "name": word, "hoverinfo": "text",
                 "x": [m["x"] for m in chosen], "y": [m["y"] for m in chosen],
                 "text": ["↑" if m["over"] else "" for m in chosen], "textposition": "top center",
                 "hovertext": [m["text"] for m in chosen],
-                "marker": {"color": colour, "symbol": symbol, "size": 9, "line": {"width": 1.6 if "open" in symbol else 0, "color": colour}},
+                "marker": {
+                    "color": colour, "symbol": symbol, "size": 9, "line": {"width": edge, "color": colour}
+                },
             }
         )  # fmt: skip
     return traces
@@ -266,7 +272,16 @@ def _rate_ticks(rates: Sequence[float]) -> Figure:
 
 def _level(y: float, dash: str) -> Figure:
     line = {"color": "#808080", "width": 1, "dash": dash}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line, "layer": "below"}
+    return {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": y,
+        "y1": y,
+        "line": line,
+        "layer": "below",
+    }
 
 
 def _line(x: Sequence[float | None], y: Sequence[float | None], colour: str, width: float) -> Figure:
@@ -275,7 +290,8 @@ def _line(x: Sequence[float | None], y: Sequence[float | None], colour: str, wid
 
 
 def _nothing(empty: bool) -> Figure:
-    note = {"text": "no run finished yet", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    middle = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    note = {"text": "no run finished yet", "showarrow": False, **middle}
     return {"annotations": [note]} if empty else {}
 
 

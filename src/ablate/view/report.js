@@ -30,6 +30,12 @@ function ratio(run, twin) {
   });
 }
 
+// The colours' limit, in decades: what 98 % of the growths lie within, at least half a decade.
+function span(rows) {
+  const sizes = rows.flat().filter((x) => x !== null).map(Math.abs).sort((a, b) => a - b);
+  return Math.max(0.5, sizes.length ? sizes[Math.floor(0.98 * (sizes.length - 1))] : 0);
+}
+
 function heatmap(name, run, z, range) {
   const place = document.getElementById("map-" + name);
   const figure = page.maps.figures[name];
@@ -51,7 +57,9 @@ function chooseRun(id) {
   for (const name of ["growth", "twin"]) document.getElementById("panel-" + name).hidden = !twin;
   if (twin) {
     document.getElementById("twin-name").textContent = twin.label;
-    drawn.push(heatmap("twin", twin, level(twin), range), heatmap("growth", run, ratio(run, twin), [-2, 2]));
+    const growth = ratio(run, twin);
+    const limit = span(growth);
+    drawn.push(heatmap("twin", twin, level(twin), range), heatmap("growth", run, growth, [-limit, limit]));
   }
   document.getElementById("run-name").textContent = run.label;
   document.getElementById("no-twin").hidden = Boolean(twin);

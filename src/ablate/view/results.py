@@ -52,7 +52,7 @@ class Point:
 
 @dataclass(frozen=True)
 class ArmResult:
-    """One arm: its points (rates upwards), best rate, the sensitivity of every seed that ran the whole grid."""
+    """One arm: its points (rates upwards), best rate, sensitivity of each seed that ran the whole grid."""
 
     name: str
     points: tuple[Point, ...]

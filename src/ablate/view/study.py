@@ -24,7 +24,7 @@ def study_table(runs: Sequence[RunFacts], title: str | None = None) -> Table:
 
 
 def results_table(results: Results, title: str | None = None) -> Table:
-    """Arm × learning rate: median final val loss with n, verdicts, the site that departs, the linear grown most.
+    """Arm × learning rate: median final val loss, n, verdicts, departing site, linear grown most.
 
     Where no run of a point has a stable twin, the fastest-growing linear stands in, as a rate.
     """
