@@ -115,7 +115,7 @@ def growth_maps(results: Results) -> tuple[list[dict[str, Any]], str | None]:
     size = 0
     for run in wanted:
         for one in (run, results.twins.get(run.run_id)):
-            if one is None or one.run_id in entries or size > MAP_VALUES:
+            if one is None or one.run_id in entries or not results.outputs[one.run_id] or size > MAP_VALUES:
                 continue
             entries[one.run_id] = entry = _map(one, names.get(one.run_id, "?"), results)
             size += len(entry["steps"]) * len(entry["linears"])

@@ -40,8 +40,11 @@ def write_report(root: Path, study: str) -> Path:
     target = home / PAGE
     page = report_page(Results.of(runs), study, answer_command(home, study))
     draft = home / f".{PAGE}.{os.getpid()}"
-    draft.write_text(page, encoding="utf-8")
-    draft.replace(target)
+    try:
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
     return target
 
 
