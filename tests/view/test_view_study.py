@@ -25,7 +25,7 @@ def test_points_depart_from_their_stable_twin(tmp_path: Path) -> None:
     shown = results_table(results(tmp_path))
     assert shown.column("departs first") == ("stable twin", "none", "o from step 2") * 2
     assert shown.column("grown most")[0].startswith("b01_o ×1.00/")
-    assert shown.column("grown most")[2] == "b01_q ×inf"
+    assert shown.column("grown most")[2].endswith(" ×inf")
     assert shown.column("verdict") == ("2 stable", "2 stable", "2 diverged") * 2
 
 

@@ -1,6 +1,7 @@
 """`ablate sweep`: every combination of the given values."""
 
 import argparse
+import sys
 from collections import Counter
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
@@ -68,4 +69,12 @@ def _show(the_plan: Plan) -> None:
     counts = Counter(r.verdict or r.state for r in runs)
     print(", ".join(f"{n} {word}" for word, n in sorted(counts.items())))
     if runs:
+        _write_page(the_plan)
+
+
+def _write_page(the_plan: Plan) -> None:
+    """The runs are safe in their folders: a page that cannot be written is told, and costs nothing else."""
+    try:
         print(f"page: {write_report(the_plan.root, the_plan.study)}")
+    except OSError as error:
+        print(f"page not written: {error}", file=sys.stderr)
