@@ -96,7 +96,7 @@ def output_figures(results: Results) -> dict[str, Figure]:
             )  # fmt: skip
         if traces:
             layout = _layout("step", "output L2 (log)")
-            layout["yaxis"] |= {"type": "log", "exponentformat": "power", "nticks": 6}
+            layout["yaxis"] |= {"type": "log", "exponentformat": "power", "dtick": _decades(traces)}
             figures[site] = _checked(traces, layout)
     return figures
 
@@ -256,6 +256,12 @@ def _largest(outputs: Mapping[str, Floats], site: str) -> Floats | None:
     """Largest output over the blocks of a site; NaN wherever one is."""
     found = [values for name, values in outputs.items() if name.rpartition("_")[2] == site]
     return np.max(found, axis=0) if found else None
+
+
+def _decades(traces: Sequence[Figure]) -> int:
+    """Decades between ticks, for about five of them."""
+    known = [y for trace in traces for y in trace["y"] if y]
+    return max(1, round(math.log10(max(known) / min(known)) / 5)) if known else 1
 
 
 def _common(results: Results, key: str) -> float | None:

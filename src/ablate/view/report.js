@@ -56,12 +56,12 @@ function chooseRun(id) {
   const drawn = [heatmap("run", run, level(run), range)];
   for (const name of ["growth", "twin"]) document.getElementById("panel-" + name).hidden = !twin;
   if (twin) {
-    document.getElementById("twin-name").textContent = twin.label;
+    document.getElementById("twin-name").textContent = `${twin.arm}, ${twin.label}`;
     const growth = ratio(run, twin);
     const limit = span(growth);
     drawn.push(heatmap("twin", twin, level(twin), range), heatmap("growth", run, growth, [-limit, limit]));
   }
-  document.getElementById("run-name").textContent = run.label;
+  document.getElementById("run-name").textContent = `${run.arm}, ${run.label}`;
   document.getElementById("no-twin").hidden = Boolean(twin);
   return Promise.all(drawn);
 }

@@ -83,7 +83,9 @@ def _failures(failed: Sequence[RunFacts]) -> str:
     ]
     if len(failed) > LISTED:
         items.append(f"<li>and {len(failed) - LISTED} more</li>")
-    return f'<div class="note bad">{plural(len(failed), "run")} failed:<ul>{"".join(items)}</ul></div>'
+    return (
+        f'<div class="note bad">{plural(len(failed), "run")} failed or killed:<ul>{"".join(items)}</ul></div>'
+    )
 
 
 def _settings(runs: Sequence[RunFacts]) -> str:
