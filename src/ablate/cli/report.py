@@ -12,7 +12,7 @@ from ablate.view import (
     reading_notes,
     results_table,
     sensitivity_table,
-    study_runs,
+    study_results,
     write_report,
 )
 
@@ -20,8 +20,8 @@ from ablate.view import (
 def run(args: argparse.Namespace) -> int:
     """Print and write; runs that go on meanwhile are shown as far as they are."""
     root = Path(args.root)
-    page = write_report(root, args.study)
-    results = Results.of(study_runs(root, args.study))
+    results = study_results(root, args.study)
+    page = write_report(root, args.study, results)
     show_study(results, f"study {args.study}", answer_command(page.parent, args.study))
     print(f"page: {page}")
     return ALL_DONE

@@ -8,9 +8,9 @@ from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.report import show_study
 from ablate.cli.work import resume_command, work
 from ablate.config import to_dict
-from ablate.record import find_runs, write_request
+from ablate.record import write_request
 from ablate.sweep import Plan, freeze, plan, prepare_data, requested_factors, unrecorded
-from ablate.view import Results, answer_command, emit, plan_table, plural, read_facts, write_report
+from ablate.view import Results, answer_command, emit, plan_table, plural, study_results, write_report
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,20 +61,17 @@ def _announce(the_plan: Plan) -> None:
 
 
 def _show(the_plan: Plan) -> None:
-    present = {folder.id: folder for folder in find_runs(the_plan.root, the_plan.study)}
-    runs = [read_facts(present[c.run_id]) for c in the_plan.cells if c.run_id in present]
-    home = the_plan.root / the_plan.study
-    command = answer_command(home, the_plan.study)
-    show_study(Results.of(runs), f"study {the_plan.study}", command)
-    counts = Counter(r.verdict or r.state for r in runs)
+    """The tables of the runs asked for; the page shows the whole study."""
+    whole = study_results(the_plan.root, the_plan.study)
+    ids = [cell.run_id for cell in the_plan.cells]
+    present = {run.run_id: run for run in whole.runs}
+    asked = [present[run_id] for run_id in ids if run_id in present]
+    results = whole if len(asked) == len(whole.runs) else Results.of(asked)
+    command = answer_command(the_plan.root / the_plan.study, the_plan.study)
+    show_study(results, f"study {the_plan.study}", command)
+    counts = Counter(r.verdict or r.state for r in asked)
     print(", ".join(f"{n} {word}" for word, n in sorted(counts.items())))
-    if runs:
-        _write_page(the_plan)
-
-
-def _write_page(the_plan: Plan) -> None:
-    """The runs are safe in their folders: a page that cannot be written is told, and costs nothing else."""
     try:
-        print(f"page: {write_report(the_plan.root, the_plan.study)}")
-    except OSError as error:
+        print(f"page: {write_report(the_plan.root, the_plan.study, whole)}")
+    except OSError as error:  # the runs are safe in their folders
         print(f"page not written: {error}", file=sys.stderr)

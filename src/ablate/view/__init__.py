@@ -8,7 +8,7 @@ from ablate.view.follow import Follower, Last, last_row
 from ablate.view.page import replayed, run_page
 from ablate.view.plans import plan_table
 from ablate.view.progress import Progress
-from ablate.view.report import PAGE, report_page, study_runs, write_report
+from ablate.view.report import PAGE, report_page, study_results, study_runs, write_report
 from ablate.view.results import Results, fastest_growing, growth_rates
 from ablate.view.runs import parse_filters, records, runs_table, select
 from ablate.view.study import answer_command, reading_notes, results_table, sensitivity_table, study_table
@@ -62,6 +62,7 @@ __all__ = [
     "select",
     "sensitivity_table",
     "sparkline",
+    "study_results",
     "study_runs",
     "study_table",
     "table",

@@ -27,18 +27,15 @@ HERE = Path(__file__).parent
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
-def write_report(root: Path, study: str) -> Path:
-    """Write `<root>/<study>/index.html` from all runs of the study; the path.
+def write_report(root: Path, study: str, results: Results | None = None) -> Path:
+    """Write `<root>/<study>/index.html` from all runs of the study (`results`, where they are at hand).
 
-    Raises UserError for a study without runs.
+    Returns its path. Raises UserError for a study without runs.
     """
-    runs = study_runs(root, study)
-    if not runs:
-        known = ", ".join(find_studies(root)) or "none"
-        raise UserError(f"no runs of a study {study!r} below {root}", allowed=known, hint="ablate ls")
-    home = runs[0].folder.path.parent
+    found = results or study_results(root, study)
+    home = found.runs[0].folder.path.parent
     target = home / PAGE
-    page = report_page(Results.of(runs), study, answer_command(home, study))
+    page = report_page(found, study, answer_command(home, study))
     draft = home / f".{PAGE}.{os.getpid()}"
     try:
         draft.write_text(page, encoding="utf-8")
@@ -46,6 +43,15 @@ def write_report(root: Path, study: str) -> Path:
     finally:
         draft.unlink(missing_ok=True)
     return target
+
+
+def study_results(root: Path, study: str) -> Results:
+    """The results of all runs of a study. Raises UserError when it has none."""
+    runs = study_runs(root, study)
+    if not runs:
+        known = ", ".join(find_studies(root)) or "none"
+        raise UserError(f"no runs of a study {study!r} below {root}", allowed=known, hint="ablate ls")
+    return Results.of(runs)
 
 
 def study_runs(root: Path, study: str) -> list[RunFacts]:
