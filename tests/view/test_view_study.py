@@ -103,3 +103,12 @@ def test_a_study_that_is_going_on(tmp_path: Path) -> None:
     shown = results_table(results(tmp_path))
     assert shown.column("verdict") == ("stable", "failed", "queued")
     assert sensitivity_table(results(tmp_path)).column("LR sensitivity") == ("-",)
+
+
+def test_only_a_stable_run_is_a_twin(tmp_path: Path) -> None:
+    for seed, verdict in enumerate(["stable", "spiked"]):
+        record(tmp_path, 2 * seed, lr=0.01, seed=seed, verdict=verdict)
+        record(tmp_path, 2 * seed + 1, lr=0.1, seed=seed, verdict="collapsed", final=5.0, growth=1.2)
+    found = results(tmp_path)
+    assert {run: twin.run_id for run, twin in found.twins.items()} == {"000000000001": "000000000000"}
+    assert results_table(found).column("departs first") == ("stable twin", "o from step 4")

@@ -28,7 +28,6 @@ from ablate.view.text import as_float
 
 GROWTH = "growth/"  # summary keys: growth rate of each linear's output over the last window
 OUT = "out/"
-TWINS = (Kind.stable,)
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,7 @@ def _best(arms: Sequence[ArmResult]) -> float | None:
 
 def _twins(arm: ArmResult) -> dict[str, RunFacts]:
     at_best = [r for p in arm.points if p.lr == arm.best_lr and p.lr is not None for r in p.runs]
-    twin = {_seed(r): r for r in at_best if r.verdict in TWINS}
+    twin = {_seed(r): r for r in at_best if r.verdict == Kind.stable}
     others = [r for p in arm.points if p.lr != arm.best_lr for r in p.runs]
     return {r.run_id: twin[_seed(r)] for r in others if _seed(r) in twin}
 
