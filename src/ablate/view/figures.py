@@ -77,7 +77,7 @@ def output_figures(results: Results) -> dict[str, Figure]:
     shown = [(place, run) for place, run in runs if run is not None]
     count = max(30, min(LINE_POINTS, FIGURE_POINTS // max(1, len(shown))))
     colours = rate_colours(results.rates)
-    names = {r.run_id: arm.name for arm in results.arms for p in arm.points for r in p.runs}
+    names = {r.run_id: arm.title for arm in results.arms for p in arm.points for r in p.runs}
     figures = {}
     for site in SITES:
         traces = []
@@ -110,7 +110,7 @@ def growth_maps(results: Results) -> tuple[list[dict[str, Any]], str | None]:
     order = {"collapsed": 1, "spiked": 2, "diverged": 0}
     wanted = [r for r in results.runs if results.outputs[r.run_id]]
     wanted.sort(key=lambda r: (r.run_id not in results.twins, order.get(r.verdict or "", 3)))
-    names = {r.run_id: arm.name for arm in results.arms for p in arm.points for r in p.runs}
+    names = {r.run_id: arm.title for arm in results.arms for p in arm.points for r in p.runs}
     entries: dict[str, dict[str, Any]] = {}
     size = 0
     for run in wanted:

@@ -58,6 +58,11 @@ class ArmResult:
     best_lr: float | None
     sensitivities: Mapping[str, Sensitivity]  # by seed
 
+    @property
+    def title(self) -> str:
+        """The arm's name for a page; where only learning rate and seed vary there is nothing to name."""
+        return "all runs" if self.name == "-" else self.name
+
 
 @dataclass(frozen=True)
 class Results:

@@ -111,7 +111,7 @@ def overview(results: Results) -> str:
         middle = "".join(f'<td class="right">{cells.get(lr, "")}</td>' for lr in results.rates)
         _, best, _, total, below, above, n = sensitivity[clean(arm.name)]
         rows.append(
-            f'<tr><td class="first">{text(arm.name)}</td>{middle}<td class="right">{text(best)}</td>'
+            f'<tr><td class="first">{text(arm.title)}</td>{middle}<td class="right">{text(best)}</td>'
             f'<td class="right" title="below best {text(below)}, above best {text(above)}, n = {text(n)}">'
             f"{text(total)}</td></tr>"
         )
@@ -145,7 +145,7 @@ def _verdict_key(results: Results) -> str:
 
 
 def rate_section(results: Results, ids: Sequence[str]) -> str:
-    panels = [_panel(name, arm.name) for name, arm in zip(ids, results.arms, strict=True)]
+    panels = [_panel(name, arm.title) for name, arm in zip(ids, results.arms, strict=True)]
     finished = sum(r.verdict is not None for r in results.runs)
     return (
         f'<h2>Loss against learning rate</h2>{_verdict_key(results)}<div class="grid">{"".join(panels)}</div>'
@@ -161,7 +161,7 @@ def output_section(results: Results, ids: Sequence[str]) -> str:
         f'<li><span class="swatch" style="border-color:{colours[lr]}"></span>lr {number(lr, 6)}</li>'
         for lr in results.rates
     )
-    choices = "".join(f'<option value="{i}">{text(arm.name)}</option>' for i, arm in enumerate(results.arms))
+    choices = "".join(f'<option value="{i}">{text(arm.title)}</option>' for i, arm in enumerate(results.arms))
     panels = "".join(_panel(name, name.removeprefix("out-")) for name in ids)
     return (
         "<h2>Output norms by site</h2>"
