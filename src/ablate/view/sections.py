@@ -49,7 +49,7 @@ GROWTH = (
 WORDS = (
     "Departs first: the site whose output is the first to rise above twice its stable twin's for good. It "
     "tells less than it seems: o and down start near zero and move with the rate from the first step on. "
-    "Grown most: the linear furthest above its twin over the last tenth; without a twin, the fastest- "
+    "Grown most: the linear furthest above its twin over the last tenth; without a twin, the fastest-"
     "growing linear's rate."
 )
 NO_ROWS = "<p>No run has recorded outputs yet.</p>"
