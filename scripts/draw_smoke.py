@@ -1,6 +1,6 @@
 """Draw docs/figures/smoke.svg from a recorded smoke study: the loss and the outputs that grow, arm by arm.
 
-ablate sweep experiment=smoke && python scripts/draw_smoke.py      # needs matplotlib: pip install -e '.[docs]'
+    ablate sweep experiment=smoke && python scripts/draw_smoke.py      # needs matplotlib: pip install -e '.[docs]'
 """
 
 import argparse
@@ -24,7 +24,11 @@ SITES = ("o", "down")
 def outputs(run: Run) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Steps, and the largest output L2 among the o and down linears of all blocks."""
     series = run.series()
-    names = [name for name in series.columns if name.startswith("out/b") and name.rpartition("_")[2] in SITES]
+    names = [
+        name
+        for name in series.columns
+        if name.startswith("out/b") and name.rpartition("_")[2] in SITES
+    ]
     return series.steps, np.max([series.column(name) for name in names], axis=0)
 
 
@@ -61,9 +65,7 @@ def draw(facts: Sequence[RunFacts], target: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path("runs"))
     parser.add_argument("--study", default="smoke")
     parser.add_argument("--out", type=Path, default=Path("docs/figures/smoke.svg"))
