@@ -22,8 +22,8 @@ $(VENV)/.dev: $(VENV)/.run
 	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[dev]'
 	@touch $@
 
-study: $(VENV)/.run ## run the study (again: only what is missing); ARGS="seed=0,1" adds overrides
-	@$(BIN)/ablate sweep experiment=smoke $(ARGS)
+study: $(VENV)/.run ## run the default study (again: only what is missing); ARGS="seed=0,1,2,3,4" asks for more seeds
+	@$(BIN)/ablate sweep experiment=bias_stability $(ARGS)
 
 test: $(VENV)/.dev ## the default test suite, in parallel
 	@$(BIN)/python -m pytest $(ARGS)

@@ -13,7 +13,7 @@ from ablate import __version__
 from ablate.cli import main
 from ablate.cli.parser import COMMANDS, parse
 
-HEAVY = ("torch", "hydra", "omegaconf", "datasets", "tokenizers", "pyarrow", "rich")
+HEAVY = ("torch", "hydra", "omegaconf", "datasets", "tokenizers", "pyarrow", "rich", "plotly")
 
 
 def test_version(ablate) -> None:  # type: ignore[no-untyped-def]

@@ -101,6 +101,11 @@ def _show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
 
 
+def _report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="a study: its folder's name below --root")
+    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
+
+
 COMMANDS = {
     "train": Command(
         "ablate.cli.train",
@@ -164,6 +169,14 @@ COMMANDS = {
         "grow fastest. With verdict.* overrides the recorded curve is judged again.",
         "ablate show $(ablate ls --filter state=done --columns path | tail -n 1) verdict.cap=0.1",
         _show,
+    ),
+    "report": Command(
+        "ablate.cli.report",
+        "print a study's tables and write its page",
+        "Print a study's tables and write runs/STUDY/index.html: losses and verdicts, output norms and "
+        "growth, in one file that needs no network. A sweep writes it too when it ends.",
+        "ablate report bias_stability",
+        _report,
     ),
 }
 

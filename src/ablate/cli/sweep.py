@@ -6,9 +6,10 @@ from collections import Counter
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.planning import check_and_summarise, say_proof, show_plan
+from ablate.cli.report import show_study
 from ablate.cli.work import resume_command, work
 from ablate.config import to_dict
-from ablate.record import find_runs, write_request
+from ablate.record import write_request
 from ablate.sweep import (
     Plan,
     WorkerError,
@@ -19,7 +20,7 @@ from ablate.sweep import (
     requested_factors,
     unrecorded,
 )
-from ablate.view import emit, plural, read_facts, study_table
+from ablate.view import Results, answer_command, plural, study_results, write_report
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,8 +82,17 @@ def _announce(the_plan: Plan) -> None:
 
 
 def _show(the_plan: Plan) -> None:
-    present = {folder.id: folder for folder in find_runs(the_plan.root, the_plan.study)}
-    runs = [read_facts(present[c.run_id]) for c in the_plan.cells if c.run_id in present]
-    emit(study_table(runs, title=f"study {the_plan.study}"))
-    counts = Counter(r.verdict or r.state for r in runs)
+    """The tables of the runs asked for; the page shows the whole study."""
+    whole = study_results(the_plan.root, the_plan.study)
+    ids = [cell.run_id for cell in the_plan.cells]
+    present = {run.run_id: run for run in whole.runs}
+    asked = [present[run_id] for run_id in ids if run_id in present]
+    results = whole if len(asked) == len(whole.runs) else Results.of(asked)
+    command = answer_command(the_plan.root / the_plan.study, the_plan.study)
+    show_study(results, f"study {the_plan.study}", command)
+    counts = Counter(r.verdict or r.state for r in asked)
     print(", ".join(f"{n} {word}" for word, n in sorted(counts.items())))
+    try:
+        print(f"page: {write_report(the_plan.root, the_plan.study, whole)}")
+    except OSError as error:  # the runs are safe in their folders
+        print(f"page not written: {error}", file=sys.stderr)

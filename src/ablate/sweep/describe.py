@@ -13,7 +13,8 @@ import orjson
 
 from ablate.config import Config, ModelConfig, OptimConfig, cache_dir, to_dict
 from ablate.record import code_sha, read_json, write_json
-from ablate.sweep.launch import WorkerError, ending, last_lines
+from ablate.sweep.faults import ending, last_lines
+from ablate.sweep.launch import WorkerError
 
 Model = tuple[ModelConfig, int]  # what decides a model's parts: its configuration and the vocabulary
 Descriptions = Mapping[Model, Mapping[str, Any]]

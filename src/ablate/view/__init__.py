@@ -18,23 +18,28 @@ from ablate.view.plans import (
     time_words,
 )
 from ablate.view.progress import Progress
+from ablate.view.report import PAGE, report_page, study_results, study_runs, write_report
+from ablate.view.results import Results, fastest_growing, growth_rates
 from ablate.view.runs import parse_filters, records, runs_table, select
 from ablate.view.status import StudyStatus, read_study_status, status_lines, status_tables
-from ablate.view.study import fastest_growing, growth_rates, study_table
+from ablate.view.study import answer_command, reading_notes, results_table, sensitivity_table, study_table
 from ablate.view.table import Table, emit, plain, rich_table, table
 from ablate.view.text import as_float, clean, duration, loss, number, plural, rate, sparkline, value
 
 __all__ = [
+    "PAGE",
     "Arms",
     "Factor",
     "Follower",
     "Last",
     "PlannedArm",
     "Progress",
+    "Results",
     "RunFacts",
     "StudyStatus",
     "Table",
     "annotated",
+    "answer_command",
     "arm_label",
     "arms_table",
     "as_float",
@@ -65,19 +70,26 @@ __all__ = [
     "read_all_facts",
     "read_facts",
     "read_study_status",
+    "reading_notes",
     "records",
     "replayed",
+    "report_page",
+    "results_table",
     "rich_table",
     "run_page",
     "runs_table",
     "select",
+    "sensitivity_table",
     "shape_words",
     "sparkline",
     "status_lines",
     "status_tables",
+    "study_results",
+    "study_runs",
     "study_table",
     "table",
     "time_words",
     "value",
     "with_bias_words",
+    "write_report",
 ]

@@ -11,7 +11,7 @@ from ablate.record import Run, State
 from ablate.verdict import Verdict
 from ablate.view.configs import differences
 from ablate.view.facts import RunFacts
-from ablate.view.study import growth_rates
+from ablate.view.results import growth_rates
 from ablate.view.table import Table, table
 from ablate.view.text import clean, loss, number, one_line, rate, rate_span, sparkline, value
 

@@ -1,61 +1,36 @@
-"""The study's table: arm × learning rate, over the seeds."""
+"""The study's tables: arm × learning rate over the seeds, and each arm's sensitivity to the rate."""
 
-import math
+import shlex
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 
-from ablate.view.facts import Arms, RunFacts
+from ablate.config import UserError
+from ablate.record import read_json
+from ablate.stats import INFERENCE_SEEDS
+from ablate.view.facts import RunFacts
+from ablate.view.results import ArmResult, Point, Results
 from ablate.view.table import Table, table
-from ablate.view.text import as_float, loss, number, rate, rate_span
+from ablate.view.text import loss, number, plural, rate, rate_span
 
-GROWTH = "growth/"  # summary keys: growth rate of each linear's output over the last window
-
-
-@dataclass(frozen=True)
-class Point:
-    """One arm at one learning rate; `runs` are its seeds."""
-
-    arm: str
-    lr: float | None
-    runs: tuple[RunFacts, ...]
-
-    def median_val(self) -> float | None:
-        """Median final validation loss over the finished seeds; one that is not finite counts as infinite."""
-        finals = [r.val for r in self.runs if r.verdict is not None and r.val is not None]
-        return statistics.median([x if math.isfinite(x) else math.inf for x in finals]) if finals else None
-
-    def words(self) -> str:
-        """Verdicts of the seeds, or the state of those that have none: `stable`, `2 stable, 1 diverged`."""
-        words = [r.verdict or r.state for r in self.runs]
-        kinds = sorted(set(words), key=lambda w: (-words.count(w), w))
-        if len(words) == 1:
-            return words[0]
-        return ", ".join(f"{words.count(k)} {k}" for k in kinds)
-
-    def fastest(self) -> tuple[str, float] | None:
-        """The linear whose output grows fastest, over the seeds."""
-        found = [f for r in self.runs if (f := fastest_growing(r.summary)) is not None]
-        return max(found, key=lambda f: f[1]) if found else None
-
-
-def points(runs: Sequence[RunFacts], arms: Arms) -> list[Point]:
-    """The runs by arm and learning rate: arms in the order in which their values appear, rates upwards."""
-    cells: dict[tuple[str, float | None], list[RunFacts]] = {}
-    for run in runs:
-        if run.flat:
-            cells.setdefault((arms.label(run), run.lr), []).append(run)
-    names = list(dict.fromkeys(arm for arm, _ in cells))
-    order = sorted(cells, key=lambda c: (names.index(c[0]), -math.inf if c[1] is None else c[1]))
-    return [Point(arm, lr, tuple(sorted(cells[arm, lr], key=lambda r: str(r.seed)))) for arm, lr in order]
+LISTED_SEEDS = 3  # up to so many, verdicts that differ are listed seed by seed
+ANSWER = "seed=range(0,8)"
 
 
 def study_table(runs: Sequence[RunFacts], title: str | None = None) -> Table:
-    """Arm × learning rate: median final validation loss with n, verdicts, fastest-growing linear."""
+    """`results_table` of these runs."""
+    return results_table(Results.of(runs), title)
+
+
+def results_table(results: Results, title: str | None = None) -> Table:
+    """Arm × learning rate: median final val loss, n, verdicts, departing site, linear grown most.
+
+    Where no run of a point has a stable twin, the fastest-growing linear stands in, as a rate.
+    """
+    span = min((rate_span(r.flat.get("optim.steps")) for r in results.runs if r.flat), default=100)
     rows = []
-    span = min((rate_span(r.flat.get("optim.steps")) for r in runs if r.flat), default=100)
-    for point in points(runs, Arms.of(runs)):
-        fastest = point.fastest()
+    for point in (p for arm in results.arms for p in arm.points):
         finished = sum(r.verdict is not None for r in point.runs)
         rows.append(
             (
@@ -63,26 +38,114 @@ def study_table(runs: Sequence[RunFacts], title: str | None = None) -> Table:
                 number(point.lr, 6),
                 loss(point.median_val()),
                 f"{finished}/{len(point.runs)}" if finished < len(point.runs) else str(finished),
-                point.words(),
-                "-" if fastest is None else f"{fastest[0]} {rate(fastest[1], span)}",
+                verdict_words(point, results),
+                departing_words(point, results),
+                growth_words(point, results, span),
             )
         )
     return table(
-        ("arm", "lr", "final val", "n", "verdict", "fastest-growing linear"),
+        ("arm", "lr", "final val", "n", "verdict", "departs first", "grown most"),
         rows,
         title=title,
         right=("lr", "final val", "n"),
     )
 
 
-def growth_rates(summary: Mapping[str, object]) -> list[tuple[str, float]]:
-    """(linear, growth rate per step) from a summary, fastest first; rates that are not finite left out."""
-    rates = [(k.removeprefix(GROWTH), as_float(v)) for k, v in summary.items() if k.startswith(GROWTH)]
-    known = [(name, r) for name, r in rates if r is not None and math.isfinite(r)]
-    return sorted(known, key=lambda pair: -pair[1])
+def sensitivity_table(results: Results) -> Table:
+    """One row an arm: best rate, loss there, and the LR sensitivity (mean over seeds) in its two parts."""
+    rows = [(arm.name, *_sensitivity(arm, results)) for arm in results.arms]
+    return table(
+        ("arm", "best lr", "val there", "LR sensitivity", "below best", "above best", "n"),
+        rows,
+        title=f"LR sensitivity over {', '.join(number(lr, 6) for lr in results.rates)}",
+        right=("best lr", "val there", "LR sensitivity", "below best", "above best", "n"),
+    )
 
 
-def fastest_growing(summary: Mapping[str, object]) -> tuple[str, float] | None:
-    """The fastest-growing linear of a summary, None when no growth was recorded."""
-    rates = growth_rates(summary)
-    return rates[0] if rates else None
+def reading_notes(results: Results, command: str) -> list[str]:
+    """What these numbers are and are not, in sentences; `command` asks for more seeds."""
+    seeds = results.least_seeds
+    notes = []
+    if seeds < INFERENCE_SEEDS:
+        notes.append(
+            f"{plural(seeds, 'seed')} an arm: this describes these runs and infers nothing; there are no "
+            f"intervals. For an answer: {command}"
+        )
+    else:
+        notes.append(f"{plural(seeds, 'seed')} an arm: medians and means without intervals.")
+    if len(results.rates) > 1 and not results.even_grid:
+        notes.append(
+            "The rates are not evenly spaced on a log scale: the LR sensitivity weighs crowded ones more."
+        )
+    if results.impaired:
+        notes.append(
+            "Impaired: stable or spiked, but final val above ℓ* + ½(u − ℓ*), halfway from the study's best "
+            "to the unigram."
+        )
+    return notes
+
+
+def answer_command(home: Path, study: str) -> str:
+    """The study's newest request, asking for eight seeds."""
+    try:
+        newest = max((home / "requests").glob("*.json"), key=lambda path: path.name)
+        argv = [str(word) for word in read_json(newest)["argv"]]
+    except (ValueError, OSError, KeyError, TypeError, UserError):
+        argv = ["ablate", "sweep", f"study={study}"]
+    kept = [word for word in argv if not word.startswith(("seed=", "sweep.redo="))]
+    return shlex.join([*kept, ANSWER])
+
+
+def verdict_words(point: Point, results: Results) -> str:
+    """`2 stable`; `stable / diverged` in the order of up to three seeds; counts beyond."""
+    words = [results.word(r) for r in point.runs]
+    if len(words) == 1:
+        return words[0]
+    counts = Counter(words)
+    if len(counts) == 1 or len(words) > LISTED_SEEDS:
+        kinds = sorted(counts, key=lambda w: (-counts[w], w))
+        return ", ".join(f"{counts[k]} {k}" for k in kinds)
+    return " / ".join(words)
+
+
+def departing_words(point: Point, results: Results) -> str:
+    """`o from step 2`: the site that leaves the stable twin first, in most seeds; the median step."""
+    known = [results.departures[r.run_id] for r in point.runs if r.run_id in results.departures]
+    if not known:
+        return "stable twin" if any(results.is_twin(r) for r in point.runs) else "-"
+    steps: dict[str, list[int]] = {}
+    for departure in known:
+        if departure is not None:
+            steps.setdefault(site_of(departure.linear), []).append(departure.step)
+    if not steps:
+        return "none"
+    first = min(steps, key=lambda site: (-len(steps[site]), min(steps[site]), site))
+    words = f"{first} from step {number(statistics.median(steps[first]), 6)}"
+    return words if len(steps[first]) == len(known) else f"{words} ({len(steps[first])} of {len(known)})"
+
+
+def growth_words(point: Point, results: Results, span: int) -> str:
+    """`b03_down ×12`: against the twin at the end; or a growth rate, `b03_down ×1.80/100 steps`."""
+    grown = [g for r in point.runs if (g := results.grown.get(r.run_id)) is not None]
+    if grown:
+        linear, factor = max(grown, key=lambda g: g[1])
+        return f"{linear} ×{number(factor, 3)}"
+    fastest = point.fastest()
+    return "-" if fastest is None else f"{fastest[0]} {rate(fastest[1], span)}"
+
+
+def site_of(linear: str) -> str:
+    """`down` of `b03_down`."""
+    return linear.rpartition("_")[2]
+
+
+def _sensitivity(arm: ArmResult, results: Results) -> tuple[str, ...]:
+    at_best = next((p for p in arm.points if p.lr == arm.best_lr and p.lr is not None), None)
+    best = (number(arm.best_lr, 6), loss(None if at_best is None else at_best.median_val()))
+    found = list(arm.sensitivities.values())
+    if not found:
+        return (*best, "-", "-", "-", "0")
+    if arm.best_lr is None:
+        return (*best, "no rate trains", "-", "-", str(len(found)))
+    parts = [statistics.fmean(getattr(s, part) for s in found) for part in ("total", "below", "above")]
+    return (*best, *(loss(part) for part in parts), str(len(found)))
