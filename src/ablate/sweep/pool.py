@@ -149,7 +149,7 @@ class Pool:
                 self._ended(at, None)
 
     def _begin_runs(self) -> None:
-        while self.zygote is not None and self.zygote.ready and not self.winding_down:
+        while self.zygote is not None and self.zygote.serves and not self.winding_down:
             waiting = self._next() if len(self.working) < self.slots else None
             if waiting is None or not self._begin(waiting, self.zygote):
                 return
@@ -238,7 +238,7 @@ class Pool:
     def _zygote_stops(self) -> None:
         """Somebody asked the zygote to stop, and it asks its children: no more requests to this one."""
         assert self.zygote is not None
-        self.zygote.ready = False
+        self.zygote.stopping = True
         for at in self.working:
             self._ask(at, Why.zygote, GRACE_S)
 

@@ -40,7 +40,12 @@ class Zygote:
             )
         ours.setblocking(False)
         self.sock = ours
-        self.ready = False
+        self.ready = self.stopping = False
+
+    @property
+    def serves(self) -> bool:
+        """Does it take requests: begun, and not asked to stop by somebody?"""
+        return self.ready and not self.stopping
 
     @property
     def alive(self) -> bool:
