@@ -46,7 +46,7 @@ def _announce(the_plan: Plan) -> None:
     if the_plan.duplicates:
         words.append(f"{the_plan.duplicates} merged as duplicates")
     if the_plan.skipped:
-        words.append(f"{len(the_plan.skipped)} done already, skipped")
+        words.append(f"{len(the_plan.skipped)} of them done already (skipped)")
     if the_plan.busy:
         words.append(f"{len(the_plan.busy)} being trained by another process, left to it")
     words.append(f"{len(the_plan.todo)} to train")

@@ -41,10 +41,10 @@ from ablate.config.schema import (
 )
 
 __all__ = [
-    "WORDS",
     "MIGRATIONS",
     "SCHEMA_VERSION",
     "SCIENCE_VERSION",
+    "WORDS",
     "Activation",
     "Axis",
     "BiasInit",

@@ -71,7 +71,8 @@ def _grammar(text: str) -> Any:
     try:
         return OverridesParser.create().parse_override(text)
     except (HydraException, ValueError, TypeError) as error:
-        reason = " ".join(str(error).partition(" expecting ")[0].split())
+        jargon = " ".join(str(error).partition(" expecting ")[0].split())
+        reason = jargon if "=" in text else "expected key=value"
         quotes = (
             "quotes around special characters, as in data.paths='[\"~/a b.txt\"]' or run.notes='\"a, b\"'"
         )

@@ -13,6 +13,7 @@ from ablate.sweep import Result
 from ablate.verdict import Kind, judge
 from ablate.view.facts import final_val
 from ablate.view.follow import Follower
+from ablate.view.names import run_names
 from ablate.view.text import clean, duration, loss, plural
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 LINE_S, LINE_SHARE = 10.0, 0.1  # without a terminal: a line each tenth of a run, if 10 s have passed
 LOOK_S = 0.5  # between two looks at the newest rows
+VERDICT_SHARE = 0.2  # of the run: before that (or within warm-up) a verdict says nothing
 VERDICT_COST = 20  # the verdict so far may take at most one part in this of the time
 
 
@@ -37,6 +39,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.configs, self.stream, self.clock = configs, stream or sys.stdout, clock
+        self.names = run_names(configs)
         self.total, self.done = len(configs), 0
         self.verdicts: Counter[str] = Counter()
         self.began = clock()
@@ -62,28 +65,29 @@ class Progress:
         """The launcher's word that `folder` is at work."""
         now = self.clock()
         if self.current is None or self.current.folder.path != folder.path:
-            self.current = _Current(folder, self.configs[folder.name], now)
+            self.current = _Current(folder, self.configs[folder.name], self.names[folder.name], now)
             if self.live is None:
-                self._line(f"{self._count(1)} {clean(folder.name)}: started")
+                self._line(f"{self._count(1)} {self.current.name}: started")
         if now - self.current.looked >= LOOK_S or self.current.looked == 0:
             self.current.look(now)
             if self.live is not None:
                 self.live.update(self._drawn())
             elif self.current.due(now):
-                self._line(f"{self._count(1)} {self.current.words(self._eta(now))}")
+                self._line(f"{self._count(1)} {self.current.name}: {self.current.words(self._eta(now))}")
 
     def ended(self, result: Result) -> None:
         """The launcher's word that a run has ended."""
         self.done += 1
-        name = clean(result.folder.name)
+        name = self.names[result.folder.name]
         if result.state is State.done:
             summary = Run(result.folder).summary or {}
             self.verdicts[str(summary.get("verdict", "?"))] += 1
             final = loss(final_val(summary))
-            self._line(f"{self._count()} {name}: {clean(summary.get('verdict', '?'))}, val {final}")
+            self._line(f"{self._count()} {name}: {clean(summary.get('verdict', '?'))}, final val {final}")
         else:
             self.verdicts[str(result.state)] += 1
-            self._line(f"{self._count()} {name}: {result.state}: {shown_lines(result.reason or '')}")
+            reason = shown_lines(result.reason or "").strip()
+            self._line(f"{self._count()} {name}: {result.state}{f': {reason}' if reason else ''}")
             if result.log:
                 self._line(f"  the end of {clean(result.folder.stdout)}:")
                 self._line(shown_lines(result.log, "    "))
@@ -118,14 +122,15 @@ class Progress:
         counts = ", ".join(f"{n} {clean(word)}" for word, n in sorted(self.verdicts.items()))
         head = f"{self.done}/{plural(self.total, 'run')} finished" + (f" ({counts})" if counts else "")
         bar = ProgressBar(total=self.current.follower.steps, completed=self.current.follower.step, width=40)
-        return Group(Text(head), Text(self.current.words(self._eta(self.clock()))), bar)
+        name = Text(f"{self._count(1)} {self.current.name}", style="bold")
+        return Group(Text(head), name, Text(self.current.words(self._eta(self.clock()))), bar)
 
 
 class _Current:
     """The run at work, and what was last said of it."""
 
-    def __init__(self, folder: RunFolder, config: Config, now: float) -> None:
-        self.folder, self.config = folder, config
+    def __init__(self, folder: RunFolder, config: Config, name: str, now: float) -> None:
+        self.folder, self.config, self.name = folder, config, name
         self.follower = Follower(folder, config.optim.steps)
         self.looked = 0.0
         self.said_at, self.said_step = now, 0
@@ -134,13 +139,17 @@ class _Current:
     def look(self, now: float) -> None:
         self.follower.look(now)
         self.looked = now
-        if self.follower.step and now - self.judged >= self.cost * VERDICT_COST:
+        if self._judgeable() and now - self.judged >= self.cost * VERDICT_COST:
             started = time.perf_counter()
             try:
                 self.verdict = str(verdict_so_far(Run(self.folder)))
             except (UserError, OSError):  # an odd record is for `ablate show` to explain; the run goes on
                 self.verdict = ""
             self.judged, self.cost = now, time.perf_counter() - started
+
+    def _judgeable(self) -> bool:
+        optim = self.config.optim
+        return self.follower.step > max(optim.warmup, VERDICT_SHARE * optim.steps)
 
     def due(self, now: float) -> bool:
         """Is a line due (without a terminal)? Each tenth of the run, at least 10 s apart."""
@@ -152,7 +161,7 @@ class _Current:
 
     def words(self, eta: float | None) -> str:
         f = self.follower
-        parts = [f"{clean(self.folder.name, 60)}: step {f.step}/{f.steps}", f"loss {loss(f.loss)}"]
+        parts = [f"step {f.step}/{f.steps}", f"loss {loss(f.loss)}"]
         if f.val is not None:
             parts.append(f"val {loss(f.val)}")
         if self.verdict:
