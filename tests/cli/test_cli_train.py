@@ -2,10 +2,14 @@
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from ablate.cli.parser import COMMANDS
 from ablate.record import Claim, RunFolder, State, find_runs, read_json, read_series, read_status
 from ablate.sweep import freeze, plan
 
@@ -21,7 +25,7 @@ def test_the_life_of_a_run(ablate, tiny: tuple[str, ...]) -> None:  # type: igno
     folder = only_run()
     summary = read_json(folder.summary)
     assert f"verdict: {summary['verdict']}\n  {summary['reasons'][0]}" in shown.out
-    assert f"final val loss: {summary['final/val/loss']:.3f}" in shown.out
+    assert f"final val: {summary['final/val/loss']:.3f}" in shown.out
     assert str(folder.path) in shown.out
     written = {path.name for path in folder.path.iterdir() if not path.name.startswith(".")}
     assert written == {
@@ -29,6 +33,7 @@ def test_the_life_of_a_run(ablate, tiny: tuple[str, ...]) -> None:  # type: igno
         "metrics.jsonl", "metrics.val.jsonl", "metrics.probe.jsonl", "timing.jsonl", "checkpoint",
     }  # fmt: skip
     assert len(read_series(folder.metrics())) == 12
+    assert re.search(rf"^\[1/1\] {folder.id[:8]}: started$", shown.out, re.MULTILINE)
     check_again(ablate, tiny, folder)
     check_lists(ablate, folder)
     check_show(ablate, folder)
@@ -48,7 +53,10 @@ def check_again(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:  # ty
 def check_lists(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
     assert folder.id in ablate("ls").out
     assert folder.id in ablate("ls", "t", "--filter", "seed=3", "--filter", "state=done").out
-    assert folder.id not in ablate("ls", "--filter", "seed=4").out
+    nothing = ablate("ls", "--filter", "seed=4")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "no run matches (of 1 run)\n")
+    refused = ablate("ls", "tt")
+    assert (refused.code, "try: t\n" in refused.err) == (2, True)
     (record,) = json.loads(ablate("ls", "--json").out)
     assert record["config"]["optim.lr"] == 0.1
     columns = ablate("ls", "--columns", "path,optim.steps,max/grad/norm").out.splitlines()
@@ -65,6 +73,18 @@ def check_show(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-de
     assert re.search(r"b0[01]_\w+ +×[\d.e+-]+/10 steps", shown.out)
     assert f"ablate rerun {folder.path}" in shown.out
     assert "replayed" not in shown.out
+    places = [
+        shown.out.index(text)
+        for text in ("verdict ", "output growth", "\ncourse\n", "optim.lr", "parameters")
+    ]
+    assert places == sorted(places)
+    assert re.search(r"^train loss +\S+ ", shown.out, re.MULTILINE)
+    assert "boot_id" not in shown.out
+    assert "boot_id" in ablate("show", folder.id[:6], "--all").out
+    for name in ("t", "t/", "runs/t", str(Path("runs/t").resolve())):
+        assert re.search(r"study t\narm +lr .*\n- +0\.1 ", ablate("show", name).out)
+    refused = ablate("show", "t", "verdict.cap=0.1")
+    assert (refused.code, "one by one" in refused.err) == (2, True)
     replayed = ablate("show", f"t/{folder.name}", "verdict.cap=0.9", "verdict.early=0.5")
     assert re.search(rf"recorded thresholds +{summary['verdict']}", replayed.out)
     assert re.search(
@@ -78,8 +98,30 @@ def check_from_step_without_checkpoint(ablate, folder: RunFolder) -> None:  # ty
     shown = ablate("rerun", folder.id, "--from-step", "9")
     assert shown.code == 0, shown.err + shown.out
     assert "no checkpoint remains at or before step 9" in shown.out
+    check_probes(ablate, folder, shown.out)
     assert re.search(r"exact: 12 rows", shown.out)
     assert list(read_series(RunFolder(folder.reruns / "001").metrics("probe")).steps) == list(range(12))
+
+
+def check_probes(ablate, folder: RunFolder, said: str) -> None:  # type: ignore[no-untyped-def]
+    repetition = RunFolder(folder.reruns / "001")
+    line = next(text for text in said.splitlines() if text.startswith("the probes around step 9: "))
+    words = shlex.split(line.partition(": ")[2])
+    assert words == ["ablate", "show", str(repetition.path), "--step", "9"]
+    shown = ablate(*words[1:])
+    table = shown.out.partition("around step 9")[2].splitlines()[1:]
+    assert [row.split()[0] for row in table[:12]] == ["step", *map(str, range(1, 12))]
+    series, probe = read_series(repetition.metrics()), read_series(repetition.metrics("probe"))
+    logits = max(probe.column(name)[9] for name in probe.columns if name.endswith("max_logit"))
+    assert table[9].split()[:4] == [
+        "9", f"{series.column('train/loss')[9]:.4g}", f"{series.column('grad/norm')[9]:.4g}", f"{logits:.4g}"
+    ]  # fmt: skip
+    assert "over the 5 steps up to step 9" in shown.out
+    assert re.search(r"rows, compared +exact \(12 rows\)", shown.out)
+    assert "around step 11" in ablate("show", f"t/{folder.id}/reruns/001").out
+    assert re.search(r"001 +done +\w+ +probe\.every=1 +exact \(12 rows\)", ablate("show", folder.id).out)
+    for refused in (ablate("show", f"{folder.id}/reruns/7"), ablate("show", folder.id, "--step", "12")):
+        assert (refused.code, "001" in refused.err or "0 … 11" in refused.err) == (2, True)
 
 
 def check_rerun(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
@@ -135,6 +177,30 @@ def test_reruns_with_overrides_and_from_a_checkpoint(ablate, tiny: tuple[str, ..
     assert (refused.code, "another experiment" in refused.err) == (2, True)
     refused = ablate("rerun", folder.id, "--from-step", "12")
     assert (refused.code, "0 … 11" in refused.err) == (2, True)
+
+
+def test_an_id_in_two_studies_is_listed_as_one_types_it(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    (folder,) = freeze(plan(tiny))
+    freeze(plan([*tiny, "study=u"]))
+    shown = ablate("show", folder.id)
+    assert (shown.code, f"allowed: t/{folder.id}, u/{folder.id}\n" in shown.err) == (2, True)
+    for name in (f"u/{folder.id}", f"u/{folder.id[:5]}"):
+        assert ablate("show", name).out.startswith(f"u/{folder.name}\n")
+    freeze(plan([*tiny, "study=norms"]))
+    assert "try: ablate show norms (a study)\n" in ablate("show", "norm").err
+    listed = ablate("ls", "t", "--columns", "study,id").out.splitlines()
+    assert [line.split() for line in listed[1:]] == [["t", folder.id]]
+
+
+@pytest.mark.parametrize("name", ["show", "rerun"])
+def test_the_example_of_the_help_works(name: str, ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    ablate("train", *tiny)
+    freeze(plan([*tiny, "seed=1"]))  # queued: the list is shorter than all runs, and says so
+    example = f'ablate() {{ "{sys.executable}" -m ablate "$@"; }}; {COMMANDS[name].example}'
+    done = subprocess.run(["bash", "-c", example], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "1 of 2 runs\n"
+    assert ("exact: 12 rows" if name == "rerun" else "verdict.cap=0.1") in done.stdout
 
 
 def test_a_run_in_other_hands_is_refused(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]

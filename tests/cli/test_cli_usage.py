@@ -26,8 +26,9 @@ def test_help_describes_and_gives_an_example_that_parses(name: str, ablate) -> N
     assert shown.code == 0
     example = shown.out.partition("example:\n")[2].strip()
     assert example.startswith(f"ablate {name}")
-    inner = re.sub(r"\$\((.*?)\|.*?\)", "RUN", example)
-    assert parse(shlex.split(inner)[1:])[0] == name
+    for inner in re.findall(r"\$\(ablate (.*?) \|.*?\)", example):
+        parse(shlex.split(inner))
+    assert parse(shlex.split(re.sub(r"\$\(.*?\)", "RUN", example))[1:])[0] == name
 
 
 @pytest.mark.parametrize("words", [(), ("trane",), ("train", "--fast"), ("rerun",), ("ls", "--json=3")])
@@ -45,6 +46,10 @@ def test_bad_usage_is_2(words: tuple[str, ...], ablate) -> None:  # type: ignore
         (("train", "model.norm=rms"), ["model.norm", "rmsnorm"]),
         (("train", "optim.lr=nan"), ["optim.lr"]),
         (("train", "optim.lr=0.1,0.2"), ["ablate sweep"]),
+        (("train", "steps"), ["'steps'", "expected key=value"]),
+        (("train", "optim.clip=null"), ["optim.clip=0\n"]),
+        (("train", "probe.every=null"), ["probe.every=0\n"]),
+        (("ls", "nope"), ["no study 'nope'", "no studies below runs"]),
         (("sweep", "optim.lr=0.1,-1"), ["optim.lr", "-1"]),
         (("sweep", "-m", "model.heads=4,5"), ["model.heads", "5"]),
         (("sweep", "run.threads=1,2"), ["run.threads"]),
@@ -115,7 +120,7 @@ def test_python_m_is_the_same_command(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ablate", "ls"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout) == (0, "no runs under runs\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no runs under runs\n")
 
 
 def test_config_is_yaml_with_identity_and_marks(ablate) -> None:  # type: ignore[no-untyped-def]
@@ -136,8 +141,17 @@ def test_config_is_yaml_with_identity_and_marks(ablate) -> None:  # type: ignore
 
 def test_config_keys(ablate) -> None:  # type: ignore[no-untyped-def]
     shown = ablate("config", "--keys", "placement")
+    assert re.search(
+        r"optim\.steps +science +200 +int ≥ 1 +optimiser steps", ablate("config", "--keys", "steps").out
+    )
     assert re.search(r"model\.placement +science +pre +pre, post, peri, sublayer", shown.out)
     assert len(ablate("config", "--keys").out.splitlines()) > 60
+
+
+@pytest.mark.parametrize("words", [["--sort", "-max/grad/norm"], ["--sort=-max/grad/norm"]])
+def test_sorting_downwards_is_no_option(words: list[str]) -> None:
+    assert parse(["ls", *words, "t", "--json"])[1].sort == "-max/grad/norm"
+    assert parse(["ls", "--json", "--sort", "lr"])[1].sort == "lr"
 
 
 def test_plan_prints_every_run_and_starts_none(

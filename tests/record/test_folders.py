@@ -216,7 +216,10 @@ def test_a_run_is_found_by_its_path(runs: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("text", "listed"),
-    [("aa0000000001", ["bias/none-aa", "norm/none-aa"]), ("linear", ["linear-aa", "linear-lr=0.1-bb"])],
+    [
+        ("aa0000000001", ["bias/aa0000000001", "norm/aa0000000001"]),
+        ("linear", ["linear-aa", "linear-lr=0.1-bb"]),
+    ],
 )
 def test_an_ambiguous_name_lists_what_it_could_mean(runs: Path, text: str, listed: list[str]) -> None:
     with pytest.raises(UserError, match="fits 2 runs") as caught:

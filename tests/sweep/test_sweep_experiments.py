@@ -7,7 +7,7 @@ import pytest
 
 from ablate.config import Grid, conf_dir, expand, run_id
 from ablate.record import Run, State
-from ablate.sweep import freeze, launch, plan_cells
+from ablate.sweep import Task, freeze, launch, plan_cells
 
 NAMES = sorted(path.stem for path in (conf_dir() / "experiment").glob("*.yaml"))
 SMALL = (
@@ -52,7 +52,7 @@ def test_the_first_cell_of_every_experiment_trains(tmp_path: Path) -> None:
     for name in NAMES:
         small = grid(name, *SMALL, f"run.root={tmp_path}")
         folders += freeze(plan_cells(small.base, (), small.cells[:1]))
-    results = launch(folders, Ignore(), 0.02)
+    results = launch([Task(folder) for folder in folders], Ignore())
     assert [(r.state, r.reason) for r in results] == [(State.done, None)] * len(NAMES)
     assert [len(Run(folder).series()) for folder in folders] == [2] * len(NAMES)
 

@@ -181,7 +181,7 @@ def test_an_unrecorded_gradient_is_no_bad_gradient() -> None:
 
 def test_reasons_carry_the_numbers() -> None:
     found = verdict(curve(joined(healthy(), flat(L0), 0.5), 200, val_offset=0.0))
-    assert found.reasons == ("final val 6.240 is within 0.05 of the gap of the loss at step 0 (6.240)",)
+    assert found.reasons == ("final val 6.240 is less than 5 % of the gap from the loss at step 0 (6.240)",)
 
 
 def test_measures() -> None:

@@ -76,7 +76,39 @@ def test_other_data_under_the_same_keys_are_another_arm() -> None:
     same = [made_run(0, fingerprint="a" * 64), made_run(1, {"seed": 1}, fingerprint="a" * 64)]
     assert labels(same) == ["-", "-"]
     other = [made_run(0, fingerprint="a" * 64), made_run(1, {"seed": 1}, fingerprint="b" * 64)]
-    assert labels(other) == ["data=" + "a" * 64, "data=" + "b" * 64]
+    assert labels(other) == ["data=aaaaaaaa", "data=bbbbbbbb"]
+    alike = [made_run(i, fingerprint="a" * 10 + digit * 54) for i, digit in enumerate("bc")]
+    assert labels(alike) == ["data=" + "a" * 10 + "b", "data=" + "a" * 10 + "c"]
+    begun = [*other, made_run(2, {"seed": 2}, fingerprint=None)]
+    assert labels(begun)[2] == "data=?"
+
+
+def test_data_that_a_key_tells_apart_are_not_named_again() -> None:
+    runs = [
+        made_run(0, {"data.source": "text", "data.paths": ["a.md"]}, fingerprint="a" * 64),
+        made_run(1, {"data.source": "stdlib"}, fingerprint="b" * 64),
+    ]
+    assert labels(runs) == ["source=text", "source=stdlib"]
+
+
+def test_paths_are_no_factor_only_what_they_hold() -> None:
+    runs = [
+        made_run(i, {"data.source": "text", "data.paths": [f"{name}.md"]}, fingerprint=name * 64)
+        for i, name in enumerate("ab")
+    ]
+    assert factor_keys(runs) == ["data"]
+    assert labels(runs) == ["data=aaaaaaaa", "data=bbbbbbbb"]
+
+
+def test_arms_by_study_do_not_depend_on_other_studies() -> None:
+    first = [made_run(i, {"model.placement": p}) for i, p in enumerate(["pre", "post"])]
+    second = [
+        made_run(9 + i, {"model.width": w, "data.source": "synthetic"}, study="t", fingerprint="e" * 64)
+        for i, w in enumerate([32, 128])
+    ]
+    arms = Arms.by_study([*first, *second])
+    found = [arms.label(run) for run in [*first, *second]]
+    assert found == ["placement=pre", "placement=post", "width=32", "width=128"]
 
 
 CHOICES = {

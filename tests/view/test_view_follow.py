@@ -1,6 +1,7 @@
 """Following a run that is being written."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from ablate.config import dump, parse
 from ablate.record import RunFolder, State, write_json
 from ablate.sweep import Result
-from ablate.view import Follower, Progress, last_row
+from ablate.view import Follower, Progress, last_row, run_names
 
 HEADER = '{"schema":1,"columns":["step","train/loss"],"attempt":1,"from_step":0}\n'
 SUMMARY = {"verdict": "stable", "reasons": [], "final/val/loss": 3.25}
@@ -66,13 +67,37 @@ def test_speed_and_time_left(tmp_path: Path) -> None:
 def quiet_progress(
     tmp_path: Path, clock: list[float], runs: int = 2
 ) -> tuple[Progress, list[RunFolder], io.StringIO]:
-    config = parse({"optim": {"steps": 100}})
     folders = [RunFolder(tmp_path / f"made-{i:012x}") for i in range(runs)]
-    for folder in folders:
+    configs = {}
+    for seed, folder in enumerate(folders):
+        configs[folder.name] = parse({"optim": {"steps": 100}, "seed": seed})
         folder.path.mkdir()
-        folder.config.write_text(dump(config))
+        folder.config.write_text(dump(configs[folder.name]))
     out = io.StringIO()
-    return Progress({f.name: config for f in folders}, out, lambda: clock[0]), folders, out
+    return Progress(configs, out, lambda: clock[0]), folders, out
+
+
+def test_runs_are_called_as_in_the_table() -> None:
+    def named(*changes: dict[str, object]) -> list[str]:
+        configs = {f"words-{i:012x}": parse(change) for i, change in enumerate(changes)}
+        return list(run_names(configs).values())
+
+    assert named(
+        {"model": {"bias": "none"}, "optim": {"lr": 0.01}}, {"model": {"bias": "all"}, "optim": {"lr": 0.1}}
+    ) == ["bias=none lr=0.01", "bias=all lr=0.1"]
+    assert named({"seed": 0}, {"seed": 3}) == ["seed=0", "seed=3"]
+    assert named({"seed": 7}) == ["00000000"]
+    text = {"data": {"source": "text", "paths": ["a"]}}, {"data": {"source": "text", "paths": ["b"]}}
+    assert all(name.startswith("0000") for name in named(*text)), "the configurations alone do not tell them"
+    again = run_names({"words-0123456789ab/reruns/002": parse({})})
+    assert list(again.values()) == ["01234567/reruns/002"]
+
+
+def test_an_interrupted_run_without_a_reason_gets_no_colon(tmp_path: Path) -> None:
+    progress, (first, _), out = quiet_progress(tmp_path, [1.0])
+    for reason in (None, "", " \n"):
+        progress.ended(Result(first, State.preempted, reason))
+    assert {line.partition("] ")[2] for line in out.getvalue().splitlines()} == {"seed=0: preempted"}
 
 
 def test_lines_without_a_terminal_are_few_and_tell_what_failed(tmp_path: Path) -> None:
@@ -98,15 +123,19 @@ def test_lines_without_a_terminal_are_few_and_tell_what_failed(tmp_path: Path) -
         progress.tick([second])
         progress.ended(Result(second, State.failed, "the worker was killed by SIGSEGV", "last\x1b[2J words"))
     lines = out.getvalue().splitlines()
-    assert lines[0] == f"[1/2] {first.name}: started"
+    assert lines[0] == "[1/2] seed=0: started"
     between = [line for line in lines if "step" in line]
     assert 5 <= len(between) <= 10
     assert "loss 6.000" in between[0]
-    assert "so far" in between[0]
+    steps = [int(re.search(r"step (\d+)/", line)[1]) for line in between]  # type: ignore[index]
+    early = {step for step, line in zip(steps, between, strict=True) if "so far" not in line}
+    assert early == {step for step in steps if step <= 20}
+    assert 0 < len(early) < len(between)
+    assert all(line.startswith("[1/2] seed=0: step ") for line in between)
     assert "tokens/s" in between[0]
     assert "left" in between[0]
-    assert f"[1/2] {first.name}: stable, val 3.250" in lines
-    assert f"[2/2] {second.name}: failed: the worker was killed by SIGSEGV" in lines
+    assert "[1/2] seed=0: stable, final val 3.250" in lines
+    assert "[2/2] seed=1: failed: the worker was killed by SIGSEGV" in lines
     assert lines[-1] == "    last\\x1b[2J words"
 
 
@@ -121,7 +150,7 @@ def test_several_at_work_share_a_line_that_tells_the_time_left(tmp_path: Path) -
         progress.tick(folders[:12])
         progress.note("trying again")
     line, note = out.getvalue().splitlines()
-    assert line.startswith("0/20 runs finished: made-000000000000 50/100 loss 5.500; made-000000000001 50/")
+    assert line.startswith("0/20 runs finished: seed=0 50/100 loss 5.500; seed=1 50/")
     assert "; and 4 more" in line
     assert line.endswith("46.7 s left") or line.endswith("47 s left"), line  # 600 of 2000 steps in 20 s
     assert note == "trying again"
@@ -171,4 +200,5 @@ def test_a_terminal_gets_bars_and_keeps_the_failures(tmp_path: Path) -> None:
     assert "killed [bold]by[/] somebody" in shown
     assert "last words" in shown
     assert "loss 5.500" in shown
-    assert "stable, val 3.250" in shown
+    assert "seed=1: stable, final val 3.250" in shown
+    assert "[1/2] seed=0" in shown

@@ -112,7 +112,7 @@ def test_lines_are_thinned_and_keep_their_peaks() -> None:
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     for number, name in enumerate([HOSTILE, "plain"]):
-        record(tmp_path, number, notes=HOSTILE, data={"source": "hub", "name": name})
+        record(tmp_path, number, notes=HOSTILE, data={"source": "hub", "name": "x", "field": name})
     record(
         tmp_path,
         9,
@@ -120,7 +120,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
         verdict=None,
         state=State.failed,
         reason=HOSTILE,
-        data={"source": "hub", "name": "plain"},
+        data={"source": "hub", "name": "x", "field": "plain"},
     )
     page, data = made(tmp_path)
     assert page.text.count(HOSTILE) >= 3  # a note, a reason, an arm

@@ -43,14 +43,21 @@ def ids(filters: list[str], sort: list[str] | None = None) -> list[int]:
         (["model.bias!=none", "seed != 0"], [4]),
         (["model.bias~^(linear|all)$", "seed=0"], [3, 5]),
         (["arm~none"], [1, 2]),
+        (["seed=0,1", "lr=0.1", "bias=all"], [3, 4]),
+        (["verdict=diverged,stable", "seed=0"], [1, 3]),
+        (["bias=[down,norm,up,o,v,k,q]", "seed=1"], [4]),
+        (["verdict=-"], [5]),
+        (["id=00000000000"], [1, 2, 5, 3, 4]),
+        (["data=ffff", "seed=1"], [2, 4]),
+        (["final_val=nan"], [3]),
     ],
 )
 def test_filters(filters: list[str], expected: list[int]) -> None:
-    assert ids(filters) == expected
+    assert sorted(ids(filters)) == sorted(expected)
 
 
 def test_sorting_by_several_columns_with_absent_and_nan_last() -> None:
-    assert ids([], ["loss"]) == [1, 4, 2, 3, 5]
+    assert ids([], ["final_val"]) == [1, 4, 2, 3, 5]
     assert ids([], ["-seed", "lr"]) == [2, 4, 5, 1, 3]
 
 
@@ -69,6 +76,48 @@ def test_a_filter_that_says_nothing_is_refused(text: str, said: str) -> None:
         parse_filters([text])
 
 
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ("verdict=colapsed", ["stable, spiked", "--filter verdict=collapsed"]),
+        ("verdict=stable,divergd", ["divergd", "verdict=diverged"]),
+        ("state=don", ["--filter state=done"]),
+        ("norm=layernrom", ["layernorm, rmsnorm, none", "norm=layernorm"]),
+        ("bias=nne", ["bias=none"]),
+        ("bias=[v,oo]", ["qk_norm"]),
+        ("qk_norm=yes", ["true, false"]),
+        ("lr=fast", ["a number"]),
+        ("optim.steps=many", ["a number"]),
+        ("study=z", ["allowed: s"]),
+        ("eps=1", ["short for 2 keys", "model.eps, optim.eps"]),
+    ],
+)
+def test_a_value_no_run_can_have_is_refused(request_: str, says: list[str]) -> None:
+    with pytest.raises(UserError) as refused:
+        ids([request_])
+    assert all(word in str(refused.value) for word in says), refused.value
+
+
+def test_short_names_stand_for_whole_keys() -> None:
+    shown = runs_table(RUNS[:1], RUNS, ["bias", "norm", "steps"])
+    assert shown.columns == ("bias", "norm", "steps")
+    assert shown.rows == (("none", "layernorm", "200"),)
+    assert ids(["placement=pre"], ["-bias", "lr"])
+
+
+def test_the_order_is_study_arm_learning_rate_seed() -> None:
+    keys = [
+        ("t", 8, 0.1, 0), ("s", 128, 0.1, 0), ("s", 64, 1.0, 10), ("s", 64, 1.0, 9), ("s", 64, 0.5, 11)
+    ]  # fmt: skip
+    runs = [
+        made_run(i, {"model.width": w, "optim.lr": lr, "seed": seed}, study=study)
+        for i, (study, w, lr, seed) in enumerate(keys)
+    ]
+    assert [int(r.run_id, 16) for r in select(runs)] == [4, 3, 2, 1, 0]
+    words = [made_run(i, {"model.placement": p}) for i, p in enumerate(["peri", "post", "pre"])]
+    assert [int(r.run_id, 16) for r in select(words)] == [2, 1, 0]
+
+
 def test_columns_may_be_any_key() -> None:
     shown = runs_table(RUNS[:1], RUNS, ["id", "model.width", "final/val/loss", "attempt"])
     assert shown.rows == (("000000000001", "64", "3.000", "1"),)
@@ -78,7 +127,7 @@ def test_columns_may_be_any_key() -> None:
 
 def test_default_columns() -> None:
     shown = runs_table(RUNS, RUNS)
-    assert shown.columns == ("id", "state", "verdict", "arm", "lr", "seed", "step", "loss")
+    assert shown.columns == ("id", "state", "verdict", "arm", "lr", "seed", "step", "final val")
     assert shown.rows[4] == ("000000000005", "killed", "-", "bias=all", "0.0003", "0", "200", "-")
 
 
@@ -102,7 +151,7 @@ def test_study_table_takes_medians_over_seeds_and_counts_divergence_as_infinite(
 def test_a_run_that_was_stopped_has_no_final_loss_whatever_it_evaluated_last() -> None:
     stopped = made_run(1, verdict="diverged", val=6.2)
     stopped = replace(stopped, summary={**stopped.summary, "final/val/step": 0})
-    assert runs_table([stopped], [stopped]).column("loss") == ("nan",)
+    assert runs_table([stopped], [stopped]).column("final val") == ("nan",)
     assert study_table([stopped]).column("final val") == ("inf",)
 
 

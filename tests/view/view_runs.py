@@ -16,8 +16,9 @@ def made_run(
     val: object = 3.0,
     growth: dict[str, float] | None = None,
     fingerprint: str | None = "f" * 64,
+    study: str = "s",
 ) -> RunFacts:
-    """A run of study `s` whose configuration is the default with `changes` (dotted keys)."""
+    """A run whose configuration is the default with `changes` (dotted keys)."""
     raw: dict[str, dict[str, object] | object] = {}
     for key, item in (changes or {}).items():
         section, _, name = key.rpartition(".")
@@ -32,9 +33,9 @@ def made_run(
         summary |= {"final/val/step": 200, "planned_steps": 200}
         summary |= {f"growth/{name}": rate for name, rate in (growth or {}).items()}
     return RunFacts(
-        folder=RunFolder(Path("runs/s") / f"made-{identity}"),
+        folder=RunFolder(Path("runs") / study / f"made-{identity}"),
         run_id=identity,
-        study="s",
+        study=study,
         slug="made",
         state=state,
         reason=None,

@@ -5,13 +5,13 @@ import argparse
 from ablate.cli.codes import ALL_DONE
 from ablate.config import compose, dump, flatten, parse, run_id, slug
 from ablate.data import fingerprint
-from ablate.view import annotated, emit, keys_table
+from ablate.view import annotated, print_keys
 
 
 def run(args: argparse.Namespace) -> int:
     """Print YAML, or with --keys a table."""
     if args.keys is not None:
-        emit(keys_table(args.keys))
+        print_keys(args.keys)
         return ALL_DONE
     config = compose(args.overrides)
     digest = fingerprint(config.data)

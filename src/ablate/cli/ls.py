@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
-from ablate.record import collector_paused
+from ablate.record import check_study, collector_paused
 from ablate.view import emit, parse_filters, plural, read_all_facts, records, runs_table, select
 
 
@@ -18,17 +18,25 @@ def run(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     filters = parse_filters(args.filter)
     columns = _words(args.columns)
-    runs = read_all_facts(Path(args.root), args.study)
+    root = Path(args.root)
+    if args.study is not None:
+        check_study(root, args.study)
+    runs = read_all_facts(root, args.study)
     if not runs and not args.json:
-        print(f"no runs under {Path(args.root) / (args.study or '')}")
+        print(f"no runs under {root / (args.study or '')}", file=sys.stderr)
         return ALL_DONE
     chosen = select(runs, filters, _words(args.sort))
     if args.json:
         _print_json(records(chosen, runs, columns))
         return ALL_DONE
-    emit(runs_table(chosen, runs, columns))
-    if len(chosen) < len(runs):
-        print(f"{len(chosen)} of {plural(len(runs), 'run')}")
+    shown = runs_table(chosen, runs, columns)
+    if not chosen:
+        print(f"no run matches (of {plural(len(runs), 'run')})", file=sys.stderr)
+        return ALL_DONE
+    emit(shown)
+    if len(chosen) < len(runs):  # not among the lines that a pipe reads
+        footer = sys.stdout if sys.stdout.isatty() else sys.stderr
+        print(f"{len(chosen)} of {plural(len(runs), 'run')}", file=footer)
     return ALL_DONE
 
 

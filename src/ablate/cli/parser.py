@@ -9,7 +9,7 @@ from importlib import import_module
 from ablate import __version__
 
 OVERRIDES = "configuration overrides, key=value or group=option; `ablate config --keys` lists the keys"
-RUN = "a run: its folder, study/slug, or the beginning of its id"
+RUN = "a run: its folder, or the beginning of its id, alone or as study/id"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _ls(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="only runs whose column or key compares so: = != < <= > >=, ~ for a regular expression; "
-        "repeatable; quote < and >",
+        "A=1,2: either; repeatable; quote < and >",
     )
     parser.add_argument("--columns", metavar="A,B,C", help="columns: any configuration or summary key too")
     parser.add_argument("--sort", metavar="A,-B", help="sort by these columns (-: downwards)")
@@ -94,7 +94,9 @@ def _retry(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="RUN", help=RUN)
+    parser.add_argument("target", metavar="RUN", help=f"{RUN}; or a study")
+    parser.add_argument("--step", type=int, metavar="N", help="the probes and the growth around step N")
+    parser.add_argument("--all", action="store_true", help="every recorded fact: versions, hashes, groups, …")
     parser.add_argument(
         "overrides", nargs="*", metavar="verdict.key=value", help="judge again with other thresholds"
     )
@@ -136,14 +138,15 @@ COMMANDS = {
         "Train a recorded run again from its own config.yaml, under its reruns/ folder, and compare every "
         "row: says `exact`, or the first step and column that differ and what differs in the setting. "
         "The example repeats the last run listed.",
-        "ablate rerun $(ablate ls --filter state=done --columns path | tail -n 1)",
+        'ablate rerun "$(ablate ls --filter state=done --columns path | tail -n 1)"',
         _rerun,
     ),
     "ls": Command(
         "ablate.cli.ls",
         "list runs",
-        "List runs with state, verdict, arm, learning rate, seed and final loss.",
-        "ablate ls --filter verdict=stable --columns id,arm,lr,loss --sort loss",
+        "List runs with state, verdict, arm, learning rate, seed and final val (the held-out loss at the "
+        "end), in the order of study, arm, learning rate and seed.",
+        "ablate ls --filter verdict=stable,spiked --columns id,arm,lr,final_val --sort -final_val",
         _ls,
     ),
     "status": Command(
@@ -164,10 +167,11 @@ COMMANDS = {
     ),
     "show": Command(
         "ablate.cli.show",
-        "show one run, and judge it with other thresholds",
-        "Show one run: configuration against the defaults, facts, verdict and why, the linears whose outputs "
-        "grow fastest. With verdict.* overrides the recorded curve is judged again.",
-        "ablate show $(ablate ls --filter state=done --columns path | tail -n 1) verdict.cap=0.1",
+        "show one run or a study's table, or judge a run with other thresholds",
+        "Show one run: verdict and why, the linears whose outputs grow fastest, its course, its "
+        "configuration against the defaults, its repetitions. With verdict.* overrides the recorded "
+        "curve is judged again. For a study: its table. A repetition is RUN/reruns/001.",
+        'ablate show "$(ablate ls --filter state=done --columns path | tail -n 1)" verdict.cap=0.1',
         _show,
     ),
     "report": Command(
@@ -197,7 +201,18 @@ def parse(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
         allow_abbrev=False,
     )
     command.arguments(parser)
-    return name, parser.parse_intermixed_args(words[1:])
+    return name, parser.parse_intermixed_args(_downward_sort(words[1:]))
+
+
+def _downward_sort(words: Sequence[str]) -> list[str]:
+    """`--sort -loss` as `--sort=-loss`: argparse takes a value that begins with a dash for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--sort" and word.startswith("-") and not word.startswith("--"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _top() -> argparse.ArgumentParser:

@@ -1,6 +1,7 @@
 """`ablate rerun`: a recorded run once more, compared row by row."""
 
 import argparse
+import shlex
 from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
@@ -30,6 +31,9 @@ def run(args: argparse.Namespace) -> int:
     for line in comparison_lines(comparison, repetition):
         print(clean(line))
     print(f"folder: {repetition.folder.path}")
+    if args.from_step is not None:
+        look = ["ablate", "show", str(repetition.folder.path), "--step", str(args.from_step)]
+        print(f"the probes around step {args.from_step}: {shlex.join(look)}")
     return ALL_DONE if comparison.exact or overrides else SOME_FAILED
 
 

@@ -1,26 +1,64 @@
-"""`ablate show`: one run, and its verdict under other thresholds."""
+"""`ablate show`: one run, with its verdict under other thresholds too; or a study's table."""
 
 import argparse
+import difflib
+from collections import Counter
 from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
 from ablate.cli.overrides import thresholds
-from ablate.config import replace
-from ablate.record import Run, find_run
-from ablate.view import emit, read_facts, replayed, run_page
+from ablate.config import UserError, replace
+from ablate.record import Run, RunFolder, find_run, find_runs, find_studies
+from ablate.view import emit, read_facts, replayed, run_page, select, study_table
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the page; with overrides the replayed verdict last."""
-    folder = find_run(Path(args.root), args.target)
-    record = Run(folder)
+    """Print the page of a run; for the name or the folder of a study its table."""
     changes = thresholds(args.overrides)
-    for number, tab in enumerate(run_page(record, read_facts(folder))):
+    if (study := _study(Path(args.root), args.target)) is not None:
+        if changes or args.step is not None:
+            raise UserError(
+                f"{args.target} is a study, and its runs are judged one by one", hint="ablate show RUN"
+            )
+        _show_study(*study)
+        return ALL_DONE
+    folder = _find(Path(args.root), args.target)
+    record, replay = Run(folder), None
+    if changes:
+        judged = replace(record.config, changes).verdict
+        replay = replayed(record.verdict(), record.verdict(judged), judged, list(changes))
+    page = run_page(record, read_facts(folder), replay=replay, step=args.step, everything=args.all)
+    for number, tab in enumerate(page):
         if number:
             print()
         emit(tab)
-    if changes:
-        judged = replace(record.config, changes).verdict
-        print()
-        emit(replayed(record.verdict(), record.verdict(judged), judged, list(changes)))
     return ALL_DONE
+
+
+def _find(root: Path, target: str) -> RunFolder:
+    """The run; the error for an unknown one names the study that may be meant."""
+    try:
+        return find_run(root, target)
+    except UserError as error:
+        near = difflib.get_close_matches(target, find_studies(root), n=1, cutoff=0.7)
+        if not near:
+            raise
+        hint = f"ablate show {near[0]} (a study)"
+        raise UserError(error.problem, allowed=f"{error.allowed}; or a study", hint=hint) from None
+
+
+def _study(root: Path, target: str) -> tuple[Path, str] | None:
+    """Root and name of the study that is meant: by its name, or by the path of its folder."""
+    place = Path(target)
+    if target.rstrip("/") in find_studies(root):
+        return root, target.rstrip("/")
+    if place.is_dir() and place.name in find_studies(place.parent):
+        return place.parent, place.name
+    return None
+
+
+def _show_study(root: Path, study: str) -> None:
+    runs = select([read_facts(folder) for folder in find_runs(root, study)])
+    emit(study_table(runs, title=f"study {study}"))
+    counts = Counter(run.verdict or run.state for run in runs)
+    print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))

@@ -69,7 +69,7 @@ def _announce(the_plan: Plan) -> None:
     if the_plan.excluded:
         words.append(f"{plural(the_plan.excluded, 'combination')} excluded")
     if the_plan.skipped:
-        words.append(f"{len(the_plan.skipped)} done already, skipped")
+        words.append(f"{len(the_plan.skipped)} of them done already (skipped)")
     if the_plan.busy:
         words.append(f"{len(the_plan.busy)} being trained by another process, left to it and waited for")
     words.append(f"{len(the_plan.todo)} to train")

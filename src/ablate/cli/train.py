@@ -44,5 +44,5 @@ def _outcome(folder: RunFolder) -> None:
         print(f"verdict: {clean(summary['verdict'])}")
         for reason in summary["reasons"]:
             print(f"  {clean(reason)}")
-        print(f"final val loss: {loss(final_val(summary))}")
+        print(f"final val: {loss(final_val(summary))}")
     print(f"folder: {folder.path}")

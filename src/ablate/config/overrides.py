@@ -74,7 +74,8 @@ def _grammar(text: str) -> Any:
     except (HydraException, ValueError, TypeError) as error:
         if isinstance(error.__cause__, UserError):  # from a function of ours
             raise error.__cause__ from None
-        reason = " ".join(str(error).partition(" expecting ")[0].split())
+        jargon = " ".join(str(error).partition(" expecting ")[0].split())
+        reason = jargon if "=" in text else "expected key=value"
         quotes = (
             "quotes around special characters, as in data.paths='[\"~/a b.txt\"]' or run.notes='\"a, b\"'"
         )

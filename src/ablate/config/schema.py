@@ -36,6 +36,7 @@ def _setting(klass: FieldClass, default: Any, doc: str, **rules: Any) -> Any:
 
     Rules: gt, ge, lt, le: the range. derived: null until `resolve` fills it. words: takes the words of
     `model.bias`. fraction: steps, or a fraction of `optim.steps` if below 1; whole steps once resolved.
+    off: the value that switches it off, suggested where null is given.
     content: identified by what it points to (the data fingerprint), so it can be swept although its
     text is not hashed. neutral: for science fields added later, the value that means "as before" and is
     left out of the identity, so that older run ids stand.
@@ -135,7 +136,7 @@ class OptimConfig:
         Decayed.matrices, "which parameters decay: matrices only, or biases and gains too"
     )
     decay_embeddings: bool = science(True, "embeddings count as decayed matrices")
-    clip: float = science(1.0, "clip the gradient norm to this value (0: off)", ge=0)
+    clip: float = science(1.0, "clip the gradient norm to this value (0: off)", ge=0, off=0)
     clip_over: ClipOver = science(ClipOver.all, "parameters whose norm sets the clipping coefficient")
     warmup: int = science(0.1, "linear warm-up: steps, or a fraction of them if below 1", ge=0, fraction=True)
     schedule: Schedule = science(Schedule.cosine, "learning rate after warm-up")
@@ -156,7 +157,7 @@ class OptimConfig:
 class ProbeConfig:
     outputs: bool = observe(True, "output L2 of every linear, every step")
     gradients: bool = observe(True, "gradient norm per site, every step")
-    every: int = observe(10, "cadence of the costlier probes, in steps (0: off)", ge=0)
+    every: int = observe(10, "cadence of the costlier probes, in steps (0: off)", ge=0, off=0)
     queries: int = observe(16, "query positions sampled for the largest attention logit", ge=1)
 
 

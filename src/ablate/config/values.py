@@ -23,7 +23,7 @@ def convert(info: FieldInfo, value: object) -> Any:
         if info.nullable:
             return None
         has_none = info.kind is Kind.bias or "none" in list(info.choices or ())
-        word = "none" if has_none else info.default
+        word = "none" if has_none else info.rules.get("off", info.default)
         raise ConfigError.setting(info.key, None, info.allowed, _assignment(info, word))
     typed = _READERS[info.kind](info, value)
     if info.kind in (Kind.integer, Kind.number, Kind.fraction) and not _in_range(info, typed):

@@ -22,15 +22,27 @@ def find_studies(root: Path) -> list[str]:
     return [s for s in _folders(root) if (root / s / "requests").is_dir() or _runs_in(root / s)]
 
 
+def check_study(root: Path, study: str) -> None:
+    """Raise UserError, with the nearest names, if there is no such study below `root`."""
+    studies = find_studies(root)
+    if study not in studies:
+        near = difflib.get_close_matches(study, studies, n=SHOWN, cutoff=0.5)
+        allowed = _listing(studies) if studies else f"there are no studies below {root}"
+        raise UserError(f"no study {study!r} below {root}", allowed=allowed, hint=_listing(near) or None)
+
+
 def find_run(root: Path, text: str) -> RunFolder:
     """The run that `text` means: a path, `study/name`, a folder name, or the beginning of an id or name.
 
-    A beginning may be prefixed with a study (`study/3fa9`). Raises UserError that lists the candidates if
-    several fit, and the nearest names if none does.
+    A beginning may be prefixed with a study (`study/3fa9`); `…/reruns/001` behind any of these is a
+    repetition. Raises UserError that lists the candidates if several fit, and the nearest names if none does.
     """
     direct = Path(text)
     if text and (direct / "config.yaml").is_file():
         return RunFolder(direct)
+    whole, repetition, number = text.partition("/reruns/")
+    if repetition:
+        return _repetition(find_run(root, whole), number.strip("/"))
     study, _, wanted = text.strip("/").rpartition("/")
     runs = [r for r in find_runs(root) if study in ("", r.study)]
     exact = [r for r in runs if wanted in (r.name, r.id)]
@@ -38,9 +50,19 @@ def find_run(root: Path, text: str) -> RunFolder:
     if len(found) == 1:
         return found[0]
     if found:
-        listed = [f"{r.study}/{r.name}" for r in found]
-        raise UserError(f"{text!r} fits {len(found)} runs", allowed=_listing(listed), hint="more of the name")
+        same = len({r.id for r in found}) == 1  # one experiment in several studies
+        listed = [f"{r.study}/{r.id if same else r.name}" for r in found]
+        hint = "one of these" if same else "more of the name"
+        raise UserError(f"{text!r} fits {len(found)} runs", allowed=_listing(listed), hint=hint)
     raise _not_found(root, text, wanted, find_runs(root))
+
+
+def _repetition(run: RunFolder, number: str) -> RunFolder:
+    known = _folders(run.reruns)
+    if number not in known:
+        allowed = _listing(known) if known else "it was never repeated"
+        raise UserError(f"no repetition {number!r} of {run.study}/{run.id}", allowed=allowed)
+    return RunFolder(run.reruns / number)
 
 
 def _not_found(root: Path, text: str, wanted: str, runs: list[RunFolder]) -> UserError:

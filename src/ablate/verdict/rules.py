@@ -141,7 +141,8 @@ def _collapsed(reading: Reading) -> Reasons:
     learned, rise = _learned_early(reading), _rise(reading)
     why = []
     if learned is not None:
-        why.append(f"it had learned the unigram by step {learned}, and got no further")
+        resting = f"it had learned the unigram by step {learned}, and got no further"
+        why.append(resting if rise else f"{resting} (a longer run might still leave it)")
     if rise:
         why.append(f"its running mean rose by {nats(rise)} above its lowest")
     if why and _at_unigram(reading):
@@ -254,7 +255,8 @@ def _where(reading: Reading, level: str) -> Reasons:
     scale = "of the gap" if levels.scale == levels.gap else f"of {th.min_gap:g} nats"
     if above > th.cap * levels.scale:
         return (f"final val {nats(levels.final)} is {nats(above)} above {name} ({nats(target)})",)
-    return (f"final val {nats(levels.final)} is within {th.cap:g} {scale} of {name} ({nats(target)})",)
+    near = f"less than {100 * th.cap:g} % {scale} from {name}"
+    return (f"final val {nats(levels.final)} is {near} ({nats(target)})",)
 
 
 def _excess(value: float) -> str:

@@ -2,10 +2,12 @@
 
 from ablate.view.arms import Factor, arm_label, bias_words, factors, with_bias_words
 from ablate.view.comparison import comparison_lines
-from ablate.view.configs import annotated, differences, keys_table
-from ablate.view.facts import Arms, RunFacts, final_val, lookup, matches, read_facts
+from ablate.view.configs import annotated, differences, keys_table, print_keys
+from ablate.view.facts import Arms, RunFacts, final_val, lookup, read_facts
+from ablate.view.filters import matches, parse_filters, resolve
 from ablate.view.follow import Follower, Last, last_row
 from ablate.view.index import read_all_facts
+from ablate.view.names import run_names
 from ablate.view.page import replayed, run_page
 from ablate.view.plans import (
     PlannedArm,
@@ -20,7 +22,7 @@ from ablate.view.plans import (
 from ablate.view.progress import Progress
 from ablate.view.report import PAGE, report_page, study_results, study_runs, write_report
 from ablate.view.results import Results, fastest_growing, growth_rates
-from ablate.view.runs import parse_filters, records, runs_table, select
+from ablate.view.runs import records, runs_table, select
 from ablate.view.status import StudyStatus, read_study_status, status_lines, status_tables
 from ablate.view.study import answer_command, reading_notes, results_table, sensitivity_table, study_table
 from ablate.view.table import Table, emit, plain, rich_table, table
@@ -66,6 +68,7 @@ __all__ = [
     "plan_table",
     "planned_arms",
     "plural",
+    "print_keys",
     "rate",
     "read_all_facts",
     "read_facts",
@@ -74,8 +77,10 @@ __all__ = [
     "records",
     "replayed",
     "report_page",
+    "resolve",
     "results_table",
     "rich_table",
+    "run_names",
     "run_page",
     "runs_table",
     "select",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 
-from ablate.config import Activation, ModelConfig, Norm, words_for
-from ablate.view.text import value
+from ablate.config import WORDS, Activation, ModelConfig, Norm, fields, words_for
+from ablate.view.text import Rank, rank, value
 
 LR, SEED, DATA_SEED, DATA, BIAS = "optim.lr", "seed", "data.data_seed", "data", "model.bias"
 AXES = (LR, SEED)  # varied within an arm
@@ -57,6 +57,21 @@ def arm_label(flat: Flat, varied: Sequence[Factor]) -> str:
     """`bias=none placement=pre`: the run's values of every factor but learning rate and seed."""
     names = short_names([f.key for f in varied if f.key not in AXES])
     return " ".join(f"{name}={value(flat.get(key))}" for key, name in names.items()) or "-"
+
+
+def arm_rank(flat: Flat, varied: Sequence[Factor]) -> tuple[Rank, ...]:
+    """Sorts arms by their factors' values: words in the order of their definition, numbers by size."""
+    return tuple(_value_rank(f.key, flat.get(f.key)) for f in varied if f.key not in AXES)
+
+
+def _value_rank(key: str, item: object) -> Rank:
+    choices = _choices().get(key, ())
+    return (-1, float(choices.index(str(item))), "") if str(item) in choices else rank(item)
+
+
+@cache
+def _choices() -> Mapping[str, tuple[str, ...]]:
+    return {BIAS: WORDS} | {f.key: tuple(map(str, f.choices)) for f in fields() if f.choices is not None}
 
 
 def with_bias_words(flats: Sequence[Flat]) -> list[Flat]:

@@ -1,11 +1,21 @@
 """Configurations for people: what differs from the defaults, and what every key means."""
 
+import sys
+import textwrap
 from collections.abc import Mapping
+from typing import TextIO
 
-from ablate.config import UserError, fields
+from ablate.config import FieldInfo, UserError, fields
 from ablate.view.arms import BIAS, bias_words
-from ablate.view.table import Table, table
+from ablate.view.table import Table, console, emit, plain, table
 from ablate.view.text import value
+
+INDENT = "    "
+_SHORTER = (
+    ("steps (a whole number), or a fraction of them below 1;", "steps or fraction"),
+    ("a whole number", "int"),
+    ("a number", "float"),
+)
 
 
 def annotated(yaml: str, flat: Mapping[str, object], defaults: Mapping[str, object]) -> str:
@@ -37,11 +47,45 @@ def differences(flat: Mapping[str, object], defaults: Mapping[str, object]) -> T
 
 def keys_table(pattern: str) -> Table:
     """Every configuration key containing `pattern`. Raises UserError when there is none."""
-    chosen = [f for f in fields() if pattern.lower() in f.key.lower()]
-    if not chosen:
-        raise UserError(f"no key contains {pattern!r}", hint="ablate config --keys")
-    rows = [(f.key, f.klass, value(f.default), f.allowed, f.doc) for f in chosen]
+    rows = [(f.key, f.klass, value(f.default), allowed(f), f.doc) for f in _chosen(pattern)]
     return table(("key", "class", "default", "allowed", "meaning"), rows)
+
+
+def print_keys(pattern: str, stream: TextIO | None = None) -> None:
+    """Print the table of keys; on a terminal that is too narrow for it, each key in lines of its own."""
+    out = stream or sys.stdout
+    tab = keys_table(pattern)
+    width = console(out).width if out.isatty() else None
+    if width is None or max(map(len, plain(tab).splitlines())) <= width:
+        emit(tab, out)
+        return
+    for info in _chosen(pattern):
+        print("\n".join(key_lines(info, width)), file=out)
+
+
+def key_lines(info: FieldInfo, width: int) -> list[str]:
+    """One key in lines of at most `width` characters (longer words aside): what it may be, what it means."""
+    head = f"{info.key} = {value(info.default)}  ({info.klass}; {allowed(info)})"
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    wrapper.subsequent_indent = INDENT
+    first = wrapper.wrap(head)
+    wrapper.initial_indent = INDENT
+    return first + wrapper.wrap(info.doc)
+
+
+def allowed(info: FieldInfo) -> str:
+    """What a key takes, in few words: `int ≥ 1`, `float > 0 (or null)`."""
+    text = info.allowed
+    for long, short in _SHORTER:
+        text = text.replace(long, short)
+    return text
+
+
+def _chosen(pattern: str) -> list[FieldInfo]:
+    found = [f for f in fields() if pattern.lower() in f.key.lower()]
+    if not found:
+        raise UserError(f"no key contains {pattern!r}", hint="ablate config --keys")
+    return found
 
 
 def shown(flat: Mapping[str, object], key: str) -> str:

@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ablate.config import FieldClass, UserError, fields, flatten
+from ablate.config import FieldClass, fields, flatten
 from ablate.record import Owner, Run, RunFolder, read_status
-from ablate.view.arms import BIAS, DATA, Factor, arm_label, bias_words, factors, with_bias_words
+from ablate.view.arms import DATA, Factor, arm_label, arm_rank, factors, with_bias_words
 from ablate.view.follow import last_row
-from ablate.view.text import as_float, one_line, value
+from ablate.view.text import Rank, as_float, one_line, rank
 
 T = TypeVar("T")
+SHORT = 8  # hex digits of an id or a fingerprint that tell people enough
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,11 @@ def read_facts(folder: RunFolder) -> RunFacts:
 
 @dataclass(frozen=True)
 class Arms:
-    """The factors of a set of runs, and each run's arm by its folder."""
+    """The factors of a set of runs, and each run's arm (its label and its rank) by its folder."""
 
     factors: tuple[Factor, ...]
     labels: Mapping[RunFolder, str]
+    ranks: Mapping[RunFolder, tuple[Rank, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: Sequence[RunFacts]) -> "Arms":
@@ -93,16 +95,50 @@ class Arms:
         whole = [r for r in runs if r.flat]
         flats = with_bias_words([r.flat for r in whole])
         keys = [f.key for f in fields() if f.klass is FieldClass.science]
-        if len({r.fingerprint for r in whole} - {None}) > 1:
-            keys = [*(f.key for f in fields() if f.sweepable), DATA]
-            flats = [{**flat, DATA: r.fingerprint} for flat, r in zip(flats, whole, strict=True)]
+        prints = {r.fingerprint for r in whole if r.fingerprint is not None}
+        if len(prints) > 1:
+            keys.append(DATA)
+            short = _beginnings(prints)
+            shown = [short.get(r.fingerprint, "?") for r in whole]
+            flats = [{**flat, DATA: digits} for flat, digits in zip(flats, shown, strict=True)]
         varied = factors(flats, keys)
-        labels = {r.folder: arm_label(flat, varied) for flat, r in zip(flats, whole, strict=True)}
-        return cls(varied, labels)
+        pairs = [(r.folder, flat) for r, flat in zip(whole, flats, strict=True)]
+        return cls(
+            varied,
+            {folder: arm_label(flat, varied) for folder, flat in pairs},
+            {folder: arm_rank(flat, varied) for folder, flat in pairs},
+        )
+
+    @classmethod
+    def by_study(cls, runs: Sequence[RunFacts]) -> "Arms":
+        """Each study's runs compared among themselves: a run's arm does not depend on other studies."""
+        studies: dict[str, list[RunFacts]] = {}
+        for run in runs:
+            studies.setdefault(run.study, []).append(run)
+        found = [cls.of(group) for group in studies.values()]
+        return cls(
+            tuple(factor for arms in found for factor in arms.factors),
+            {folder: label for arms in found for folder, label in arms.labels.items()},
+            {folder: ranks for arms in found for folder, ranks in arms.ranks.items()},
+        )
 
     def label(self, run: RunFacts) -> str:
         """The run's arm; `-` when only learning rate and seed vary, `?` without a readable config."""
         return self.labels.get(run.folder, "?")
+
+    def order(self, run: RunFacts) -> tuple[object, ...]:
+        """Sorts runs by study, arm, learning rate and seed; those without a readable config last."""
+        known = self.ranks.get(run.folder)
+        return run.study, known is None, known or (), rank(run.lr), rank(run.seed)
+
+
+def _beginnings(prints: Iterable[str]) -> dict[str | None, str]:
+    """Fingerprints by as many of their first digits as tell them apart, at least `SHORT`."""
+    whole = set(prints)
+    digits = SHORT
+    while len({text[:digits] for text in whole}) < len(whole):
+        digits += 1
+    return {text: text[:digits] for text in whole}
 
 
 COLUMNS: Mapping[str, Callable[[RunFacts, Arms], object]] = {
@@ -115,8 +151,9 @@ COLUMNS: Mapping[str, Callable[[RunFacts, Arms], object]] = {
     "lr": lambda run, _: run.lr,
     "seed": lambda run, _: run.seed,
     "step": lambda run, _: run.step,
-    "loss": lambda run, _: run.val,
+    "final_val": lambda run, _: run.val,
     "attempt": lambda run, _: run.attempt,
+    "data": lambda run, _: run.fingerprint,
     "reason": lambda run, _: None if run.reason is None else one_line(run.reason),
     "path": lambda run, _: str(run.folder.path),
 }
@@ -127,33 +164,6 @@ def lookup(run: RunFacts, key: str, arms: Arms) -> object:
     if key in COLUMNS:
         return COLUMNS[key](run, arms)
     return run.flat[key] if key in run.flat else run.summary.get(key)
-
-
-def check_keys(keys: Iterable[str], runs: Sequence[RunFacts]) -> None:
-    """Refuse a column or filter that no run knows. Raises UserError with the nearest names."""
-    import difflib
-
-    settings = {*COLUMNS, *(f.key for f in fields())}
-    for key in keys:
-        if key in settings or any(key in run.summary for run in runs):
-            continue
-        known = {*settings, *(k for r in runs for k in r.summary)}
-        if key not in known:
-            near = difflib.get_close_matches(key, sorted(known), n=3)
-            raise UserError(
-                f"no run has {key!r}",
-                allowed=f"{', '.join(COLUMNS)}, any configuration key, any summary key",
-                hint=" or ".join(near) or "ablate config --keys",
-            )
-
-
-def matches(run: RunFacts, key: str, wanted: str, arms: Arms) -> bool:
-    """Does the run's value read as `wanted`? Numbers by value (3e-4 is 0.0003), the rest by their words."""
-    item = lookup(run, key, arms)
-    if isinstance(item, int | float) and not isinstance(item, bool):
-        return as_float(wanted) == float(item)
-    words = bias_words(run.flat) if key == BIAS else []
-    return wanted in {*words, value(item), str(item)}
 
 
 def _steps(folder: RunFolder, summary: Mapping[str, object]) -> int | None:

@@ -1,33 +1,51 @@
-"""The page about one run: what it was, what became of it and why."""
+"""The page about one run: what became of it and why, how it went, what it was."""
 
 import shlex
-import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ablate.config import VerdictConfig, flatten, parse
 from ablate.record import Run, State
 from ablate.verdict import Verdict
+from ablate.view.around import check_step, course_table, fastest_table, growth_around, probes_table
 from ablate.view.configs import differences
 from ablate.view.facts import RunFacts
-from ablate.view.results import growth_rates
+from ablate.view.recorded import FACTS, all_facts, short_facts
+from ablate.view.reruns import compared, original, reruns_table
 from ablate.view.table import Table, table
-from ablate.view.text import clean, loss, number, one_line, rate, rate_span, sparkline, value
+from ablate.view.text import loss, one_line, value
 
-FASTEST = 8
-LONG = 80  # characters of a list shown whole
-FACTS = ("fact", "value")
+OUTPUTS = 2  # linears whose outputs stand beside the probes
 
 
-def run_page(run: Run, facts: RunFacts) -> list[Table]:
-    """The tables of `ablate show`, in order; parts a run does not have (yet) are left out."""
+def run_page(
+    run: Run,
+    facts: RunFacts,
+    *,
+    replay: Table | None = None,
+    step: int | None = None,
+    everything: bool = False,
+) -> list[Table]:
+    """The tables of `ablate show`, in order; parts a run does not have (yet) are left out.
+
+    `replay`: its verdict by other thresholds. `step`: look at the growth and the probes around this step; a
+    repetition, which probes every step, is looked at where it went bad or ended if no step is given.
+    Raises UserError for a step that is not recorded.
+    """
+    if step is not None:
+        check_step(run, step)
+    elif original(run.folder) is not None and len(run.series()):
+        bad = facts.summary.get("first_bad_step")
+        step = bad if isinstance(bad, int) else int(run.series().steps[-1])
+    names = [name for name, _ in growth_around(run, step)[0]]
     tables = [
-        _outcome(facts),
+        _outcome(run, facts),
+        replay,
+        fastest_table(run, facts.flat.get("optim.steps"), step) if names else None,
+        course_table(run, names[0] if names else None),
+        None if step is None else probes_table(run, step, names[:OUTPUTS]),
         differences(facts.flat, flatten(parse({}))),
-        table(FACTS, _meta_rows(run.meta), title="facts"),
-        _fastest(facts),
-        _course(run),
+        all_facts(run.meta) if everything else short_facts(run.meta),
+        reruns_table(run),
         _where(facts),
     ]
     return [t for t in tables if t is not None and t.rows]
@@ -43,63 +61,22 @@ def replayed(before: Verdict, after: Verdict, thresholds: VerdictConfig, names: 
     return table(("thresholds", "verdict", "why"), rows, title="verdict, replayed")
 
 
-def _outcome(facts: RunFacts) -> Table:
+def _outcome(run: Run, facts: RunFacts) -> Table:
     reasons = facts.summary.get("reasons")
     why = [str(r) for r in reasons] if isinstance(reasons, list) else []
     owner = facts.owner if facts.state == State.running else None
+    repeated = original(run.folder)
     rows: list[tuple[str, object]] = [
-        ("state", facts.state + (f": {one_line(facts.reason)}" if facts.reason else "")),
         ("verdict", facts.verdict or "-"),
         *(("why", line) for line in why),
+        ("final val", loss(facts.val)),
+        ("state", facts.state + (f": {one_line(facts.reason)}" if facts.reason else "")),
         ("steps", f"{facts.step if facts.step is not None else 0} of {facts.flat.get('optim.steps', '?')}"),
-        ("final val loss", loss(facts.val)),
-        ("attempt", facts.attempt),
+        *([("attempt", facts.attempt)] if facts.attempt > 1 else []),
         *([("trained by", f"process {owner.pid} on {owner.host}")] if owner else []),
+        *([("rows, compared", compared(Run(repeated), run.folder))] if repeated else []),
     ]
     return table(FACTS, rows, title=f"{facts.study}/{facts.folder.name}")
-
-
-def _meta_rows(meta: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Every recorded fact but the configuration (it has its own table), nested names joined by dots."""
-    rest = {key: item for key, item in meta.items() if key not in ("schema", "config")}
-    if isinstance(started := rest.get("started"), float):
-        rest["started"] = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started))
-    return [(key, _fact(item)) for key, item in _leaves(rest)]
-
-
-def _fact(item: object) -> str:
-    """A value; of a list of norms its kinds, of a long list its length and beginning."""
-    if isinstance(item, list) and item and all(isinstance(part, Mapping) for part in item):
-        kinds = Counter(str(part.get("kind", "?")) for part in item)
-        return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    if isinstance(item, list) and len(value(item)) > LONG:
-        return clean(f"{len(item)}: {value(item)[1:-1]}", LONG)
-    return value(item)
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
-    for key, item in tree.items():
-        if isinstance(item, Mapping):
-            found += _leaves(item, f"{prefix}{key}.")
-        else:
-            found.append((f"{prefix}{key}", number(item, 8) if isinstance(item, float) else item))
-    return found
-
-
-def _fastest(facts: RunFacts) -> Table:
-    span = rate_span(facts.flat.get("optim.steps"))
-    rows = [(name, rate(slope, span)) for name, slope in growth_rates(facts.summary)[:FASTEST]]
-    return table(("linear", "output growth"), rows, title="fastest-growing linears, over the last window")
-
-
-def _course(run: Run) -> Table | None:
-    series = run.series()
-    if not len(series):
-        return None
-    losses = series.column("train/loss")
-    row = (sparkline(losses.tolist()), loss(float(losses[0])), loss(float(losses[-1])))
-    return table(("train loss", "first", "last"), [row], title="course")
 
 
 def _where(facts: RunFacts) -> Table:
@@ -107,6 +84,6 @@ def _where(facts: RunFacts) -> Table:
     rows = [
         ("folder", str(folder.path)),
         ("log", str(folder.stdout)),
-        ("repeat", f"ablate rerun {shlex.quote(str(folder.path))}"),
+        *([] if original(folder) else [("repeat", f"ablate rerun {shlex.quote(str(folder.path))}")]),
     ]
-    return table(("what", "where"), rows, title="paths")
+    return table(("what", "where"), rows, title="paths", whole=("where",))

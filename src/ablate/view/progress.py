@@ -13,6 +13,7 @@ from ablate.sweep import Result
 from ablate.verdict import Kind, judge
 from ablate.view.facts import final_val
 from ablate.view.follow import Follower
+from ablate.view.names import run_names
 from ablate.view.text import clean, duration, loss, plural
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ LINE_S = 10.0  # without a terminal: between two lines on the runs at work
 LOOK_S = 0.5  # between two looks at the newest rows
 FEW = 4  # runs whose beginnings are told, too
 SHOWN = 8  # runs at work that are shown one by one
+VERDICT_SHARE = 0.2  # of the run: before that (or within warm-up) a verdict says nothing
 VERDICT_COST = 20  # verdicts so far may take at most one part in this of the time
 
 
@@ -39,6 +41,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.configs, self.stream, self.clock = configs, stream or sys.stdout, clock
+        self.names = run_names(configs)
         self.total, self.done = len(configs), 0
         self.verdicts: Counter[str] = Counter()
         self.began = clock()
@@ -68,9 +71,10 @@ class Progress:
         now = self.clock()
         fresh = [folder for folder in at_work if folder.name not in self.at_work]
         for folder in fresh:
-            self.at_work[folder.name] = _AtWork(folder, self.configs[folder.name], now)
+            name = self.names[folder.name]
+            self.at_work[folder.name] = _AtWork(folder, self.configs[folder.name], name, now)
             if self.live is None and self.total <= FEW:
-                self._line(f"{self._count(1)} {clean(folder.name)}: started")
+                self._line(f"{self._count(1)} {name}: started")
         if fresh or now - self.looked_at >= LOOK_S:
             self._look(now)
             if self.live is not None:
@@ -83,7 +87,7 @@ class Progress:
     def ended(self, result: Result) -> None:
         """The launcher's word that a run has ended."""
         self.done += 1
-        name = clean(result.folder.name)
+        name = self.names[result.folder.name]
         left = self.at_work.pop(result.folder.name, None)
         if left is None:  # it was done by another process, or refused
             self.steps_ahead -= self.configs[result.folder.name].optim.steps
@@ -94,10 +98,11 @@ class Progress:
             summary = Run(result.folder).summary or {}
             self.verdicts[str(summary.get("verdict", "?"))] += 1
             final = loss(final_val(summary))
-            self._line(f"{self._count()} {name}: {clean(summary.get('verdict', '?'))}, val {final}")
+            self._line(f"{self._count()} {name}: {clean(summary.get('verdict', '?'))}, final val {final}")
         else:
             self.verdicts[str(result.state)] += 1
-            self._line(f"{self._count()} {name}: {result.state}: {shown_lines(result.reason or '')}")
+            reason = shown_lines(result.reason or "").strip()
+            self._line(f"{self._count()} {name}: {result.state}{f': {reason}' if reason else ''}")
             if result.log:
                 self._line(f"  the end of {clean(result.folder.stdout)}:")
                 self._line(shown_lines(result.log, "    "))
@@ -138,7 +143,7 @@ class Progress:
         """One line: the only run with everything known of it, or several in short."""
         if len(self.at_work) == 1:
             (run,) = self.at_work.values()
-            return f"{self._count(1)} {run.words()}{self._left(now)}"
+            return f"{self._count(1)} {run.name}: {run.words()}{self._left(now)}"
         shown = "; ".join(run.short() for run in list(self.at_work.values())[:SHOWN])
         more = f"; and {len(self.at_work) - SHOWN} more" if len(self.at_work) > SHOWN else ""
         return f"{self._head()}: {shown}{more}{self._left(now)}"
@@ -154,7 +159,7 @@ class Progress:
 
         done = self.steps_done + sum(run.follower.step for run in self.at_work.values())
         ahead = max(1, self.steps_ahead)
-        shown = [Text(run.words()) for run in list(self.at_work.values())[:SHOWN]]
+        shown = [Text(f"{run.name}: {run.words()}") for run in list(self.at_work.values())[:SHOWN]]
         if (more := len(self.at_work) - SHOWN) > 0:
             shown.append(Text(f"and {more} more at work"))
         bar = ProgressBar(total=ahead, completed=min(done, ahead), width=40)
@@ -164,8 +169,8 @@ class Progress:
 class _AtWork:
     """A run at work, and what is known of it."""
 
-    def __init__(self, folder: RunFolder, config: Config, now: float) -> None:
-        self.folder, self.config = folder, config
+    def __init__(self, folder: RunFolder, config: Config, name: str, now: float) -> None:
+        self.folder, self.config, self.name = folder, config, name
         self.follower = Follower(folder, config.optim.steps)
         self.begun = 0  # the step at which it was first seen: what a resumed run need not train again
         self.seen = False
@@ -176,13 +181,17 @@ class _AtWork:
         if not self.seen and self.follower.step:
             self.seen = True
             self.begun = max(0, self.follower.step - 1) if self.resumed else 0
-        if self.follower.step and now - self.judged >= self.cost * spare:
+        if self._judgeable() and now - self.judged >= self.cost * spare:
             started = time.perf_counter()
             try:
                 self.verdict = str(verdict_so_far(Run(self.folder)))
             except (UserError, OSError):  # an odd record is for `ablate show` to explain; the run goes on
                 self.verdict = ""
             self.judged, self.cost = now, time.perf_counter() - started
+
+    def _judgeable(self) -> bool:
+        optim = self.config.optim
+        return self.follower.step > max(optim.warmup, VERDICT_SHARE * optim.steps)
 
     @property
     def resumed(self) -> bool:
@@ -192,12 +201,12 @@ class _AtWork:
     def short(self) -> str:
         """Name, progress and loss."""
         f = self.follower
-        return f"{clean(self.folder.name, 40)} {f.step}/{f.steps} loss {loss(f.loss)}"
+        return f"{self.name} {f.step}/{f.steps} loss {loss(f.loss)}"
 
     def words(self) -> str:
         """Everything known of it, in a line."""
         f = self.follower
-        parts = [f"{clean(self.folder.name, 60)}: step {f.step}/{f.steps}", f"loss {loss(f.loss)}"]
+        parts = [f"step {f.step}/{f.steps}", f"loss {loss(f.loss)}"]
         if f.val is not None:
             parts.append(f"val {loss(f.val)}")
         if self.verdict:

@@ -1,10 +1,11 @@
-"""Tables as plain rows of text first, drawn afterwards: by rich in a terminal, aligned text elsewhere."""
+"""Tables as plain rows of text first, drawn afterwards: fitted to a terminal, in full elsewhere."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from ablate.view.layout import GAP, fit, fold
 from ablate.view.text import clean
 
 if TYPE_CHECKING:
@@ -25,17 +26,22 @@ STYLES: Mapping[str, str] = {
     "killed": "bold red",
     "preempted": "yellow",
 }
-UNBROKEN = 22  # characters: columns of cells up to this long are never wrapped
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under named columns; `right` names the columns set flush right."""
+    """Rows of text under named columns; `right` names the columns set flush right.
+
+    In a terminal, cells of `short` columns show only that many characters, those of `whole` ones (things to
+    copy) are neither folded nor cut. Elsewhere everything is printed in full.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str | None = None
     right: frozenset[str] = field(default_factory=frozenset)
+    short: Mapping[str, int] = field(default_factory=dict, hash=False)
+    whole: frozenset[str] = field(default_factory=frozenset)
 
     def column(self, name: str) -> tuple[str, ...]:
         """The cells of one column, top to bottom."""
@@ -50,11 +56,14 @@ def table(
     title: str | None = None,
     right: Iterable[str] = (),
     limit: int | None = None,
+    short: Mapping[str, int] | None = None,
+    whole: Iterable[str] = (),
 ) -> Table:
     """A table of cleaned text; cells longer than `limit` are cut."""
     cells = tuple(tuple(clean(cell, limit) for cell in row) for row in rows)
     assert all(len(row) == len(columns) for row in cells), "ragged table"
-    return Table(tuple(clean(c) for c in columns), cells, title, frozenset(right))
+    names = tuple(clean(c) for c in columns)
+    return Table(names, cells, title, frozenset(right), dict(short or {}), frozenset(whole))
 
 
 def plain(tab: Table) -> str:
@@ -71,35 +80,50 @@ def plain(tab: Table) -> str:
     return "\n".join(lines)
 
 
-def rich_table(tab: Table) -> "RichTable":
-    """The same table for a terminal. Cells are `Text`, so markup in names is shown, never obeyed."""
+def rich_table(tab: Table, width: int) -> "RichTable":
+    """The table for a terminal of `width` characters: cells folded at spaces, what still does not fit cut.
+
+    Cells are `Text`, so markup in names is shown, never obeyed. The title is left to the caller.
+    """
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    drawn = RichTable(
-        box=box.SIMPLE_HEAD, title=None if tab.title is None else Text(tab.title), title_justify="left"
-    )
-    for name in tab.columns:
-        short = all(len(cell) <= UNBROKEN for cell in tab.column(name))
+    cells = [
+        [name, *(cell[: tab.short.get(name, len(cell))] for cell in tab.column(name))] for name in tab.columns
+    ]
+    widths = fit(cells, width, [name in tab.whole for name in tab.columns])
+    drawn = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
+    for (name, *_), wide in zip(cells, widths, strict=True):
         justify: Literal["left", "right"] = "right" if name in tab.right else "left"
-        drawn.add_column(Text(name), justify=justify, overflow="fold", no_wrap=short)
-    for row in tab.rows:
-        drawn.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+        drawn.add_column(Text("\n".join(fold(name, wide))), justify=justify, width=wide, no_wrap=True)
+    for row in zip(*(column[1:] for column in cells), strict=True):
+        folded = ["\n".join(fold(cell, wide)) for cell, wide in zip(row, widths, strict=True)]
+        styles = [STYLES.get(cell, "") for cell in row]
+        drawn.add_row(*(Text(text, style=style) for text, style in zip(folded, styles, strict=True)))
     return drawn
 
 
 def emit(tab: Table, stream: TextIO | None = None) -> None:
     """Print a table to `stream` (default: standard output), drawn when that is a terminal."""
     out = stream or sys.stdout
-    if out.isatty():
-        console(out).print(rich_table(tab))
-    else:
+    if not out.isatty():
         print(plain(tab), file=out)
+        return
+    from rich.text import Text
+
+    screen = console(out)
+    if tab.title:
+        screen.print(Text(tab.title, style="bold"))
+    drawn = rich_table(tab, screen.width)
+    needed = sum(column.width or 0 for column in drawn.columns) + GAP * len(drawn.columns)
+    if needed > screen.width:  # something that is never cut: the terminal breaks the lines
+        screen = console(out, needed)
+    screen.print(drawn, soft_wrap=True)
 
 
-def console(stream: TextIO | None = None) -> "Console":
+def console(stream: TextIO | None = None, width: int | None = None) -> "Console":
     """A rich console that neither guesses at markup nor highlights numbers."""
     from rich.console import Console
 
-    return Console(file=stream or sys.stdout, markup=False, highlight=False, emoji=False)
+    return Console(file=stream or sys.stdout, width=width, markup=False, highlight=False, emoji=False)

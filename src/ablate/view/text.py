@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 BARS = "▁▂▃▄▅▆▇█"
+Rank = tuple[int, float, str]
 
 
 def clean(text: object, limit: int | None = None) -> str:
@@ -67,6 +68,14 @@ def as_float(x: object) -> float | None:
         return float(x)
     except ValueError:
         return None
+
+
+def rank(item: object) -> Rank:
+    """Sorts mixed values: numbers by size (NaN last), then words, then what is absent."""
+    known = as_float(item)
+    if known is not None:
+        return (0, known, "") if not math.isnan(known) else (1, 0.0, "")
+    return (3, 0.0, "") if item is None else (2, 0.0, str(item))
 
 
 def duration(seconds: float) -> str:
