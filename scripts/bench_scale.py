@@ -26,6 +26,7 @@ from ablate.config import dump, flatten
 from ablate.record import RunFolder, find_runs, read_json
 from ablate.sweep import Plan, describe_models, plan
 
+REACH_S = {"plan": 2.0, "ls": 1.0}
 TINY = (
     "model=tiny", "model.context=16", "data=synthetic", "data.tokens=4000", "data.vocab_size=32",
     "data.val_tokens=256", "optim.batch=4", "optim.steps=12",
@@ -55,7 +56,7 @@ def bench(runs: int) -> None:
         with _silent():
             first = _timed(lambda: main(["ls", "big"]))
             again = _timed(lambda: main(["ls", "big"]))
-            filtered = _timed(lambda: main(["ls", "big", "--filter", "optim.lr>1e-2", "--sort=-loss"]))
+            filtered = _timed(lambda: main(["ls", "big", "--filter", "optim.lr>1e-2", "--sort=-final_val"]))
         _line("ls", runs=count, **again, first_s=first["wall_s"], filtered_s=filtered["wall_s"])
 
 
@@ -98,7 +99,7 @@ def _silent() -> Iterator[None]:
 
 
 def _line(name: str, **facts: object) -> None:
-    print(json.dumps({"bench": f"scale/{name}", **facts}), flush=True)
+    print(json.dumps({"measure": f"bench_scale/{name}", **facts, "reach_wall_s": REACH_S[name]}), flush=True)
 
 
 if __name__ == "__main__":

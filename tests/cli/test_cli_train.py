@@ -5,13 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ablate.cli.parser import COMMANDS
 from ablate.record import Claim, RunFolder, State, find_runs, read_json, read_series, read_status
-from ablate.sweep import freeze, plan
+from ablate.sweep import Plan, freeze, plan
 
 
 def only_run() -> RunFolder:
@@ -201,6 +202,63 @@ def test_the_example_of_the_help_works(name: str, ablate, tiny: tuple[str, ...])
     assert done.returncode == 0, done.stderr
     assert done.stderr == "1 of 2 runs\n"
     assert ("exact: 12 rows" if name == "rerun" else "verdict.cap=0.1") in done.stdout
+
+
+def test_a_claim_that_names_nobody_is_refused_too(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    (folder,) = freeze(plan(tiny))
+    Claim.take(folder).finish(State.preempted)
+    for torn in ("", '{"host": "a", "pi'):
+        folder.claim(2).write_text(torn)
+        shown = ablate("train", *tiny)
+        assert (shown.code, shown.err) == (
+            2,
+            f"error: {folder.path} is being trained by another process\n  try: ablate show {folder.id}\n",
+        )
+
+
+def test_a_run_that_another_process_takes_meanwhile_is_refused_alike(
+    ablate,  # type: ignore[no-untyped-def]
+    tiny: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (folder,) = freeze(plan(tiny))
+    claims: list[Claim] = []
+
+    def late(the_plan: Plan, announce: Callable[[str], None]) -> list[RunFolder]:
+        claims.append(Claim.take(folder))
+        return [folder]
+
+    monkeypatch.setattr("ablate.cli.train.freeze", late)
+    shown = ablate("train", *tiny)
+    monkeypatch.undo()
+    assert shown.code == 2
+    owner = claims[0].owner
+    said = f"error: {folder.path} is being trained by process {owner.pid} on {owner.host}\n"
+    assert shown.err.startswith(said)
+
+
+def test_a_damaged_status_is_no_end(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    (folder,) = freeze(plan(tiny))
+    for text in (None, "[]", '{"state":"don'):
+        folder.status.unlink() if text is None else folder.status.write_text(text)
+        assert ablate("train", *tiny).code == 0
+        assert read_status(folder).state is State.done
+        for part in (*folder.path.glob("claim.*"), folder.summary):
+            part.unlink()
+
+
+def test_a_run_is_known_by_its_folder_from_inside(
+    ablate,  # type: ignore[no-untyped-def]
+    tiny: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert ablate("train", *tiny).code == 0
+    folder = RunFolder(only_run().path.absolute())
+    monkeypatch.chdir(folder.path)
+    assert ablate("show", ".").out.startswith(f"t/{folder.name}\n")
+    shown = ablate("rerun", ".")
+    assert shown.code == 0, shown.err
+    assert [path.name for path in folder.reruns.iterdir()] == ["001"]
 
 
 def test_a_run_in_other_hands_is_refused(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]

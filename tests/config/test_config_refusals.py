@@ -19,7 +19,7 @@ REFUSED: list[tuple[str, list[str]]] = [
     ("+zzzzzz.qqqq=2", ["unknown setting zzzzzz.qqqq", "ablate config --keys"]),
     ("optim.lrr=1,2", ["unknown setting optim.lrr"]),
     ("~optim.lr", ["nothing can be removed"]),
-    ("~model", ["nothing can be removed"]),
+    ("~model", ["nothing can be removed", "try: ablate config --keys"]),
     # groups
     ("modle=tiny", ["try: model=tiny"]),
     ("model=tny", ["model = tny", "gpt2, modern, small, tiny", "try: model=tiny"]),
@@ -61,7 +61,16 @@ REFUSED: list[tuple[str, list[str]]] = [
     # texts
     ("data.name=5", ["data.name = 5", "text"]),
     ("data.paths=docs/*.md", ["try: data.paths='[docs/*.md]'"]),
-    ("data.paths=[1]", ["data.paths"]),
+    ("data.paths=[1]", ["data.paths = [1]", "try: data.paths='[\"1\"]'"]),
+    ("data.paths=[a,2]", ["try: data.paths='[a,\"2\"]'"]),
+    ("run.notes='a\u202eb'", ["run.notes = 'a\\u202eb'", "without control characters"]),
+    # absurd sizes
+    (f"optim.lr={'9' * 400}", ["optim.lr = 999", "finite"]),
+    ("data=synthetic data.tokens=9223372036854775807", ["data.tokens = 9223372036854775807", "≤ 1e+09"]),
+    ("data.vocab_size=9223372036854775807", ["data.vocab_size", "≤ 1e+07"]),
+    ("optim.steps=9223372036854775807", ["optim.steps", "≤ 1e+09"]),
+    ("model.width=9223372036854775807", ["model.width", "≤ 1e+06"]),
+    ("sweep.retries=9223372036854775807", ["sweep.retries", "≤ 100"]),
     # grammar
     ("optim.lr", ["cannot read the override 'optim.lr'", "optim.lr=…"]),
     ("optim.lr=1,2,", ["cannot read the override 'optim.lr=1,2,'"]),
@@ -93,6 +102,7 @@ REFUSED: list[tuple[str, list[str]]] = [
     ("study=../x", ["study = ../x", "try: study=x"]),
     ("study=a/b", ["try: study=a-b"]),
     ("study=..", ["study = .."]),
+    ("study=requests", ["study = requests", "another name"]),
     ("run.root=", ["run.root = ''"]),
     # bias
     ("model.bias=[gate]", ["model.bias = [gate]", "model.activation=swiglu"]),

@@ -202,3 +202,10 @@ def test_a_new_corpus_is_one_function(make, poems: Path, monkeypatch) -> None:
     assert (whole.documents, lines.documents) == (20, 240)
     assert whole.bytes == lines.bytes
     assert whole.fingerprint != lines.fingerprint
+
+
+def test_devices_and_pipes_are_no_text(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", str(tmp_path / "pipe")):
+        with pytest.raises(UserError, match=f"{path} is no regular file"):
+            expand([path])

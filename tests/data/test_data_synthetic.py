@@ -82,3 +82,8 @@ def test_more_successors_than_tokens_are_refused(make) -> None:
         prepare(make(source=Source.synthetic, vocab_size=8, branching=9), 32)
     with pytest.raises(ConfigError, match=r"data.tokenizer = x.json"):
         prepare(make(source=Source.synthetic, tokenizer="x.json"), 32)
+
+
+def test_a_vocabulary_that_would_take_hours_to_draw_is_refused(make) -> None:
+    with pytest.raises(ConfigError, match=r"data.vocab_size = 100000\n.*2 to 32768 for a synthetic source"):
+        fingerprint(make(source=Source.synthetic, vocab_size=100_000))

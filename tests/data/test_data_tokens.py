@@ -228,3 +228,10 @@ def test_tokenizers_that_cannot_serve(data: DataConfig, tmp_path: Path) -> None:
         UserError, match=r"own.json has no end-of-text token\n  allowed: one of <\|endoftext\|>"
     ):
         prepare(own, 8)
+
+
+def test_a_tokenizer_without_a_token_for_the_unknown_is_told_of(data: DataConfig, tmp_path: Path) -> None:
+    path = tmp_path / "words.json"
+    Tokenizer(models.WordLevel({"[SEP]": 0, "the": 1}, unk_token="[UNK]")).save(str(path))
+    with pytest.raises(UserError, match=r"cannot encode the corpus: .*\n.*byte-level"):
+        prepare(dataclasses.replace(data, tokenizer=str(path), vocab_size=2), 4)

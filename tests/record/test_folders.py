@@ -65,11 +65,11 @@ def test_another_experiment_under_the_same_id_is_refused(folder: RunFolder, begu
     assert files(folder) == before
 
 
-@pytest.mark.parametrize("content", ["optim: {lrr: 1}\n", "nonsense: [", "schema_version: 999\n"])
+@pytest.mark.parametrize("content", ["optim: {lrr: 1}\n", "nonsense: [", "schema_version: 999\n", "\xff"])
 def test_an_unreadable_configuration_under_the_same_id_is_refused(
     folder: RunFolder, config_text: str, content: str
 ) -> None:
-    folder.config.write_text(content)
+    folder.config.write_bytes(content.encode("latin-1"))
     before = files(folder)
     with pytest.raises(UserError):
         create_run(folder.path.parents[1], "study", "slug", ID, config_text)
@@ -255,3 +255,20 @@ def test_requests_are_kept_apart(tmp_path: Path) -> None:
     assert request["factors"] == {"seed": [0, 1]}
     assert request["base"] == {"optim.lr": 0.1}
     assert request["run_ids"] == [ID]
+
+
+def test_a_path_is_understood_from_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "runs" / "norm" / "rms-cc0000000001"
+    (home / "reruns" / "001").mkdir(parents=True)
+    for folder in (home, home / "reruns" / "001"):
+        (folder / "config.yaml").write_text("")
+    monkeypatch.chdir(home / "reruns")
+    for text, name in (
+        ("..", home.name),
+        ("../reruns/001", f"{home.name}/reruns/001"),
+        ("001/.", f"{home.name}/reruns/001"),
+    ):
+        found = find_run(Path("runs"), text)
+        assert (found.study, found.id, found.name) == ("norm", "cc0000000001", name)

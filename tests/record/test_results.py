@@ -99,6 +99,20 @@ def test_no_verdict_on_a_record_with_gaps(folder: RunFolder) -> None:
         Run(folder).curve()
 
 
+@pytest.mark.parametrize("content", ["[1]", '"x"', '{"data": 5}', '{"config": []}', "\xff", "{"])
+def test_damaged_facts_are_named(folder: RunFolder, content: str) -> None:
+    record(folder, HEALTHY, [])
+    folder.meta.write_bytes(content.encode("latin-1"))
+    with pytest.raises(UserError, match=r"meta\.json"):
+        _ = Run(folder).meta
+    folder.meta.write_text('{"data": {"unigram_entropy": []}}')
+    with pytest.raises(UserError, match=r"unigram_entropy"):
+        Run(folder).curve()
+    folder.summary.write_text("[1]")
+    with pytest.raises(UserError, match=r"summary\.json"):
+        _ = Run(folder).summary
+
+
 def test_the_summary_of_a_healthy_run(folder: RunFolder) -> None:
     probes = [(1.0, 3.0, 2.0, 0.1), (2.5, 7.5, 1.0, 0.9)]
     run = record(folder, HEALTHY, [(0, 6.1), (10, 2.25), (20, 2.5)], probes=probes)

@@ -264,6 +264,38 @@ def test_damage_that_no_attempt_leaves_behind_is_named(text: str, complaint: str
 
 
 @pytest.mark.parametrize(
+    "line", ['{}', '{"schema":1}', '{"schema":1,"columns":[],"attempt":1,"from_step":0}',
+             '{"schema":1,"columns":"step","attempt":1,"from_step":0}',
+             '{"schema":1,"columns":["step"],"attempt":"x","from_step":0}',
+             '{"schema":1,"columns":["step","x"],"attempt":1,"from_step":-1}', '{"schema":9}'],
+)  # fmt: skip
+def test_a_strange_header_is_named_and_void_once_the_run_begins_afresh(folder: RunFolder, line: str) -> None:
+    first = Claim.take(folder)
+    with SeriesWriter(first, "", COLUMNS, 0) as writer:
+        writer.append([row_of(0), row_of(1)])
+    first.finish(State.preempted)
+    with folder.metrics().open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(UserError, match=r"sweep\.redo=true"):
+        read_series(folder.metrics())
+    with SeriesWriter(Claim.take(folder), "", COLUMNS, 0) as writer:
+        writer.append([row_of(0)])
+    assert read_series(folder.metrics()).steps.tolist() == [0]
+
+
+@pytest.mark.parametrize("line", ["{}", '{"schema":1}', '{"schema":1,"columns":5}'])
+def test_nobody_goes_on_below_a_header_without_columns(folder: RunFolder, line: str) -> None:
+    first = Claim.take(folder)
+    with SeriesWriter(first, "", COLUMNS, 0) as writer:
+        writer.append([row_of(0)])
+    first.finish(State.preempted)
+    with folder.metrics().open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(UserError, match=r"without columns[^$]*sweep\.redo=true"):
+        SeriesWriter(Claim.take(folder), "", COLUMNS, 1)
+
+
+@pytest.mark.parametrize(
     "line", ["[3,", "[3]", "[3,1,2]", "[3,null]", '[3,"x"]', "[3,true]", "\0\0", "nonsense", '{"sch']
 )
 def test_lines_that_are_no_rows_are_left_out_and_counted(line: str, tmp_path: Path) -> None:

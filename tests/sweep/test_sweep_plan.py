@@ -77,6 +77,18 @@ def test_redo_begins_again_at_step_0(tiny: list[str]) -> None:
     assert len(plan(tiny).todo) == 1
 
 
+@pytest.mark.parametrize("state", [State.failed, State.preempted])
+def test_redo_renews_runs_that_ended_badly_too(tiny: list[str], state: State) -> None:
+    (folder,) = freeze(plan(tiny))
+    Claim.take(folder).finish(state)
+    (folder.checkpoint / "step-000005").mkdir(parents=True)
+    freeze(plan(tiny))
+    assert folder.checkpoint.exists()
+    assert freeze(plan([*tiny, "sweep.redo=true"])) == [folder]
+    assert not folder.checkpoint.exists()
+    assert len(plan(tiny).todo) == 1
+
+
 def test_frozen_folders_carry_their_own_config(tiny: list[str]) -> None:
     the_plan = plan([*tiny, "optim.lr=0.1,0.2", "run.notes=hello"])
     for cell, folder in zip(the_plan.cells, freeze(the_plan), strict=True):

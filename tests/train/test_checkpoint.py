@@ -9,7 +9,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ablate.config import Keep
-from ablate.train import ForeignCheckpoint, tidy
+from ablate.record import DiskFull
+from ablate.train import ForeignCheckpoint, checkpoint, tidy
 from ablate.train.checkpoint import Checkpoint, latest, save, save_final, steps
 
 RUN, OTHER = "0123456789ab", "ba9876543210"
@@ -87,6 +88,78 @@ def test_a_damaged_checkpoint_is_named_and_the_next_older_one_taken(
     assert found.step == 5
     assert "step-000010" in said[0]
     assert name in said[0]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"step": 1_000_000_000}, {"step": 5}, {"step": "x"}, {"step": 10.0}, {"step": {}}, {"run_id": 7},
+        {"sha256": []}, {"sha256": {}}, {"first_bad": "x"}, {"first_bad": 10}, {"first_bad": True},
+        {"initial_loss": {}}, {"initial_loss": "x"}, {"initial_loss": 5.5}, {"science_version": 99},
+        {"science_version": None}, {"schema": 2},
+    ],
+)  # fmt: skip
+def test_a_state_that_cannot_be_true_is_damage(tmp_path: Path, lie: dict[str, Any]) -> None:
+    folder = written(tmp_path, 5, 10)
+    path = folder / "step-000010" / "state.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **lie}))
+    said: list[str] = []
+    found = read(folder, said=said)
+    assert found is not None
+    assert found.step == 5
+    assert "step-000010 is damaged" in said[0]
+    assert next(iter(lie)) in said[0]
+
+
+def test_a_step_that_the_run_cannot_go_on_from_is_skipped_and_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = written(tmp_path, 5, 10)
+    found = latest(folder, RUN, MODEL, said.append, lambda step: "rows are gone" if step > 5 else None)
+    assert found is not None
+    assert found.step == 5
+    assert said == ["checkpoint step-000010 is skipped: rows are gone"]
+    assert latest(folder, RUN, MODEL, said.append, lambda _: "rows are gone") is None
+
+
+def test_checkpoints_beyond_the_one_that_is_written_are_let_go(tmp_path: Path) -> None:
+    assert steps(written(tmp_path, 5, 20, 30, 40, 10)) == [10]
+
+
+def test_what_is_no_folder_is_skipped_and_gives_way(tmp_path: Path) -> None:
+    folder = written(tmp_path, 5)
+    (folder / "step-000010").write_text("a file")
+    found = read(folder)
+    assert found is not None
+    assert found.step == 5
+    written(folder, 10)
+    found = read(folder)
+    assert found is not None
+    assert found.step == 10
+    (folder / "step-000015").write_text("a file")
+    tidy(folder, Keep.weights, None)
+    assert steps(folder) == []
+
+
+def test_hidden_files_are_nobodys_business(tmp_path: Path) -> None:
+    folder = written(tmp_path, 5)
+    (folder / ".DS_Store").write_bytes(b"x")
+    (folder / ".writing-step-000010").write_bytes(b"x")
+    assert read(folder) is not None
+    assert sorted(path.name for path in folder.iterdir()) == [".DS_Store", "step-000005"]
+
+
+def test_a_checkpoint_that_does_not_fit_on_the_disk_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(tmp_path, 5)
+
+    def full(path: Path, _: object) -> None:
+        raise DiskFull(path)
+
+    monkeypatch.setattr(checkpoint, "write_json", full)
+    with pytest.raises(DiskFull):
+        save(folder, state(10), RUN)
+    assert [path.name for path in folder.iterdir()] == ["step-000005"]
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ablate.config import ConfigError
+from ablate.config import ConfigError, UserError
 from ablate.record import Claim, Run, State, Superseded, read_series
 from ablate.train import Ending, ForeignCheckpoint, Ready, open_device, train
 from ablate.train.checkpoint import steps
@@ -91,6 +91,59 @@ def test_resuming_from_every_kept_checkpoint_gives_the_same_rows(bench: Any, row
             bench.train(config, study=f"from{step}")
             assert same(rows_of(folder), rows_of(whole))
             shutil.rmtree(folder.path)
+
+
+def _cut(folder: Any, cadence: str, first: int) -> None:
+    """Take a row away, and those behind it up to the next one but six."""
+    path = folder.metrics(cadence)
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"[{first},"))
+    path.write_text("".join(lines[:at] + lines[at + 6 :]))
+
+
+@pytest.mark.parametrize(
+    ("cadence", "first", "start"),
+    [("", 12, 10), ("", 3, 0), ("val", 12, 10), ("val", 0, 0), ("probe", 12, 10)],
+)
+def test_it_goes_on_where_the_rows_before_are_there(
+    bench: Any, rows_of: Any, same: Any, cadence: str, first: int, start: int
+) -> None:
+    """Checkpoints at 10, 15 and 20, and rows that are gone from `first` on."""
+    config = bench.config({"run": {"keep": "ring"}})
+    whole, _ = bench.train(config, study="whole")
+    folder = bench.folder(config)
+    shutil.copytree(whole.path, folder.path, dirs_exist_ok=True)
+    _cut(folder, cadence, first)
+    seen: list[Ready] = []
+    said: list[str] = []
+    bench.train(config, on_ready=seen.append, announce=said.append)
+    assert seen[0].from_step == start
+    assert f"no row of step {first}" in said[0]
+    assert ("starting at step 0" in " ".join(said)) == (start == 0)
+    assert same(rows_of(folder), rows_of(whole))
+
+
+def test_without_any_rows_it_begins_at_step_0(bench: Any, rows_of: Any, same: Any) -> None:
+    whole, _ = bench.train(bench.config(), study="whole")
+    folder, _ = bench.train(bench.config(), announce=ask_to_stop_at(12))
+    for path in folder.path.glob("metrics*.jsonl"):
+        path.unlink()
+    bench.train(bench.config())
+    assert same(rows_of(folder), rows_of(whole))
+
+
+def test_a_damaged_record_is_refused_until_it_is_begun_afresh(bench: Any, rows_of: Any, same: Any) -> None:
+    whole, _ = bench.train(bench.config(), study="whole")
+    folder, _ = bench.train(bench.config(), announce=ask_to_stop_at(12))
+    with folder.metrics().open("a") as file:
+        file.write('{"schema":1}\n[0,1]\n')
+    claim = Claim.take(folder)
+    with pytest.raises(UserError, match=r"sweep\.redo=true"):
+        train(folder, claim, bench.config(), bench.data(bench.config()))
+    claim.finish(State.failed)
+    shutil.rmtree(folder.checkpoint)
+    bench.train(bench.config())
+    assert same(rows_of(folder), rows_of(whole))
 
 
 def test_a_run_that_is_not_finite_stops_and_has_a_verdict(bench: Any) -> None:

@@ -3,8 +3,12 @@ import os
 import resource
 import shutil
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ import pytest
 import ablate.worker.run
 from ablate.config import dump
 from ablate.record import Claim, RunFolder, State, create_rerun, read_json, read_series, read_status
-from ablate.train import Interrupts
+from ablate.train import Ending, Interrupts, Outcome
 from ablate.train.checkpoint import steps
 from ablate.worker.run import End, carry_out
 
@@ -68,7 +72,8 @@ def test_a_failed_folder_does_not_stop_the_next_one(queued: Any, work: Any) -> N
     status = read_status(broken)
     assert status.state is State.failed
     assert "model.pt" in (status.reason or "")
-    assert "Traceback" in broken.stdout.read_text()
+    assert "Traceback" not in broken.stdout.read_text()
+    assert "model.pt" in broken.stdout.read_text()
     assert read_status(fine).state is State.done
 
 
@@ -169,7 +174,7 @@ def test_a_run_that_another_process_has_just_done_is_not_trained_again(
 
 
 def test_out_of_memory_is_a_failure_with_a_reason(
-    queued: Any, here: Any, monkeypatch: pytest.MonkeyPatch
+    queued: Any, here: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def burst(*_: object, **__: object) -> None:
         raise MemoryError("cannot allocate 1 TB")
@@ -178,6 +183,47 @@ def test_out_of_memory_is_a_failure_with_a_reason(
     folder = queued()
     assert here(folder) is End.failed
     assert read_status(folder).reason == "out of memory: cannot allocate 1 TB"
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_run_without_rows_is_not_done(queued: Any, here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = Outcome(Ending.complete, 60, None)
+    monkeypatch.setattr(ablate.worker.run, "train", lambda *_, **__: outcome)
+    folder = queued()
+    assert here(folder) is End.failed
+    assert "step 0" in (read_status(folder).reason or "")
+
+
+def test_no_room_for_the_heartbeat_is_a_failure(queued: Any, here: Any) -> None:
+    folder = queued()
+    folder.heartbeat.symlink_to(folder.path / "nowhere" / "heartbeat")
+    assert here(folder) is End.failed
+    assert "heartbeat" in (read_status(folder).reason or "")
+
+
+@pytest.mark.parametrize(("asked", "found"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_threads_sleep_while_they_wait(work: Any, tmp_path: Path, asked: dict[str, str], found: str) -> None:
+    env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
+    _, printed = work(RunFolder(tmp_path), env={**env, **asked, "OMP_DISPLAY_ENV": "TRUE"})
+    assert f"OMP_WAIT_POLICY = '{found}'" in printed
+
+
+def test_threads_of_forked_runs_sleep_while_they_wait() -> None:
+    env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.close()
+    with theirs:
+        command = [sys.executable, "-m", "ablate.worker.zygote", str(theirs.fileno())]
+        ended = subprocess.run(
+            command,
+            pass_fds=[theirs.fileno()],
+            env={**env, "OMP_NUM_THREADS": "1", "OMP_DISPLAY_ENV": "TRUE"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert "OMP_WAIT_POLICY = 'PASSIVE'" in ended.stderr
 
 
 def test_a_repetition_from_a_checkpoint_has_no_verdict_of_its_own(

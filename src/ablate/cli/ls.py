@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
 from ablate.record import check_study, collector_paused
-from ablate.view import emit, parse_filters, plural, read_all_facts, records, runs_table, select
+from ablate.view import Arms, emit, parse_filters, plural, read_all_facts, records, runs_table, select
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,11 +25,12 @@ def _list(args: argparse.Namespace) -> int:
     if not runs and not args.json:
         print(f"no runs under {root / (args.study or '')}", file=sys.stderr)
         return ALL_DONE
-    chosen = select(runs, filters, _words(args.sort))
+    arms = Arms.by_study(runs)
+    chosen = select(runs, filters, _words(args.sort), arms)
     if args.json:
         _print_json(records(chosen, runs, columns))
         return ALL_DONE
-    shown = runs_table(chosen, runs, columns)
+    shown = runs_table(chosen, runs, columns, arms)
     if not chosen:
         print(f"no run matches (of {plural(len(runs), 'run')})", file=sys.stderr)
         return ALL_DONE

@@ -14,13 +14,17 @@ RUN = "a run: its folder, or the beginning of its id, alone or as study/id"
 
 @dataclass(frozen=True)
 class Command:
-    """One subcommand: where it lives, what it says about itself, and its arguments."""
+    """One subcommand: where it lives, what it says about itself, and its arguments.
+
+    One that `trains` goes on when nobody reads its output any more.
+    """
 
     module: str
     summary: str
     description: str
     example: str
     arguments: Callable[[argparse.ArgumentParser], None]
+    trains: bool = False
 
     def run(self, args: argparse.Namespace) -> int:
         """Import the command's module and run it."""
@@ -116,6 +120,7 @@ COMMANDS = {
         "(sweep.redo=true trains it anew).",
         "ablate train model.bias=none optim.lr=3e-3 optim.steps=50 study=try",
         _overrides,
+        trains=True,
     ),
     "sweep": Command(
         "ablate.cli.sweep",
@@ -124,6 +129,7 @@ COMMANDS = {
         "done ones are skipped, so the same command resumes an interrupted study.",
         "ablate sweep model.bias=none,all optim.lr=1e-3,1e-2 seed=0,1 optim.steps=50 study=try",
         _sweep,
+        trains=True,
     ),
     "config": Command(
         "ablate.cli.config",
@@ -140,6 +146,7 @@ COMMANDS = {
         "The example repeats the last run listed.",
         'ablate rerun "$(ablate ls --filter state=done --columns path | tail -n 1)"',
         _rerun,
+        trains=True,
     ),
     "ls": Command(
         "ablate.cli.ls",
@@ -164,6 +171,7 @@ COMMANDS = {
         "were frozen with. (`ablate sweep` with the same request does so too, and adds what is missing.)",
         "ablate retry smoke --failed",
         _retry,
+        trains=True,
     ),
     "show": Command(
         "ablate.cli.show",

@@ -5,8 +5,8 @@ import argparse
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.work import resume_command, work
 from ablate.config import UserError, compose
-from ablate.record import Run, RunFolder, State
-from ablate.sweep import Cell, freeze, plan_cells, prepare_data
+from ablate.record import Run, RunFolder, State, read_status
+from ablate.sweep import freeze, plan_cells, prepare_data
 from ablate.view import clean, final_val, loss
 
 
@@ -15,7 +15,9 @@ def run(args: argparse.Namespace) -> int:
     config = compose(args.overrides)
     the_plan = plan_cells(config, (), [config])
     (cell,) = the_plan.cells
-    _refuse_busy(cell)
+    if cell.state is State.running:
+        assert cell.folder is not None
+        raise _busy(cell.folder)
     if cell.done and not the_plan.redo:
         assert cell.folder is not None
         print(f"already done (sweep.redo=true trains it again): {cell.folder.path}")
@@ -23,19 +25,20 @@ def run(args: argparse.Namespace) -> int:
         return ALL_DONE
     prepare_data(the_plan, print)
     (folder,) = freeze(the_plan, print)
-    _, code = work([folder], {folder.name: cell.config}, resume_command("train", args.overrides))
+    resume = resume_command("train", args.overrides)
+    results, code = work([folder], {folder.name: cell.config}, resume, wait=False)
+    if any(result.state is State.running for result in results):
+        raise _busy(folder)
     if code in (ALL_DONE, SOME_FAILED):
         _outcome(folder)
     return code
 
 
-def _refuse_busy(cell: Cell) -> None:
-    if cell.state is State.running and cell.owner is not None:
-        assert cell.folder is not None
-        raise UserError(
-            f"{cell.folder.path} is being trained by process {cell.owner.pid} on {cell.owner.host}",
-            hint=f"ablate show {cell.run_id}",
-        )
+def _busy(folder: RunFolder) -> UserError:
+    """The error for a run that another process has; its claim may not say (yet) which one."""
+    owner = read_status(folder).owner
+    who = "another process" if owner is None else f"process {owner.pid} on {owner.host}"
+    return UserError(f"{folder.path} is being trained by {who}", hint=f"ablate show {folder.id}")
 
 
 def _outcome(folder: RunFolder) -> None:

@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ablate.cli.codes import ALL_DONE, INTERRUPTED, SOME_FAILED, TERMINATED
 from ablate.config import Config
@@ -13,23 +14,25 @@ from ablate.view import Progress
 
 
 def work(
-    folders: Sequence[RunFolder], configs: Mapping[str, Config], resume: Sequence[str]
+    folders: Sequence[RunFolder], configs: Mapping[str, Config], resume: Sequence[str], wait: bool = True
 ) -> tuple[list[Result], int]:
     """Train the folders; the results and the exit code. `resume`: the command that goes on.
 
-    How the launch goes about it (`sweep.jobs` and so on) is said by the first configuration.
+    How the launch goes about it (`sweep.jobs` and so on) is said by the first configuration. Runs that
+    another process trains are waited for, or without `wait` come back as `running`.
     """
     tasks = [Task.of(folder, configs[folder.name]) for folder in folders]
     try:
         with Progress(configs) as progress:
-            results = list(launch(tasks, progress, Terms.of(configs[folders[0].name])))
+            terms = replace(Terms.of(configs[folders[0].name]), wait=wait)
+            results = list(launch(tasks, progress, terms))
     except Interrupted as stop:
         import signal
 
         print(f"stopped: {left(len(folders), stop.results)}", file=sys.stderr)
         print(f"go on with: {shlex.join(resume)}", file=sys.stderr)
         return list(stop.results), INTERRUPTED if stop.number == signal.SIGINT else TERMINATED
-    except WorkerError as error:
+    except (WorkerError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return [], SOME_FAILED
     if len(results) < len(folders):

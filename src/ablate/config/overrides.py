@@ -128,7 +128,8 @@ def _check_form(parsed: Any, text: str) -> None:
                         hint=_instead(str(key)))  # fmt: skip
     if parsed.is_delete():
         raise UserError(
-            f"{text}: nothing can be removed from a configuration", hint="setting the value that is wanted"
+            f"{text}: nothing can be removed from a configuration",
+            hint="ablate config --keys (lists every default)",
         )
     if parsed.package is not None:
         raise UserError(f"{text}: a group cannot be placed elsewhere", hint=text.partition("@")[0] + "=…")

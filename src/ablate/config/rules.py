@@ -137,6 +137,8 @@ def _vocabulary(c: Config) -> ConfigError | None:
 
 
 def _study(c: Config) -> ConfigError | None:
+    if c.study == "requests":
+        return _refused("study", c.study, "another name: a study keeps its requests in a folder called so")
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}", c.study) and not c.study.endswith("."):
         return None
     kept = re.sub(r"[^A-Za-z0-9_.=+-]+", "-", c.study).strip("-.=+")[:100]

@@ -65,9 +65,9 @@ def control(default: Any, doc: str, **rules: Any) -> Any:
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     stack: Stack = science(Stack.decoder, "the stack of blocks")
-    layers: int = science(4, "number of blocks", ge=1)
-    width: int = science(64, "residual stream width", ge=1)
-    heads: int = science(4, "query heads", ge=1)
+    layers: int = science(4, "number of blocks", ge=1, le=10_000)
+    width: int = science(64, "residual stream width", ge=1, le=1_000_000)
+    heads: int = science(4, "query heads", ge=1, le=100_000)
     kv_heads: int = science(None, "key and value heads (null: as many as heads)", ge=1, derived=True)
     head_dim: int = science(None, "width of one head (null: width / heads)", ge=1, derived=True)
     ffn: int = science(
@@ -76,7 +76,7 @@ class ModelConfig:
         ge=1,
         derived=True,
     )
-    context: int = science(64, "tokens in one training window", ge=2)
+    context: int = science(64, "tokens in one training window", ge=2, le=10_000_000)
     bias: tuple[str, ...] = science(
         ("all",), "sites with a bias: none, linear, norm, all, qkv, ffn or a list of sites", words=True
     )
@@ -111,9 +111,13 @@ class DataConfig:
     split: str = control("train", "hub: split of the data set", content=True)
     streaming: bool = control(False, "hub: stream instead of downloading whole")
     max_bytes: int | None = science(None, "stop reading after this much text, in bytes (null: all)", ge=1)
-    tokens: int = science(500_000, "synthetic: length of the training stream", ge=1)
-    branching: int = science(4, "synthetic: successors of each token; sets the entropy rate", ge=2)
-    vocab_size: int = science(512, "vocabulary of the byte-level BPE (synthetic: of the source)", ge=2)
+    tokens: int = science(500_000, "synthetic: length of the training stream", ge=1, le=1_000_000_000)
+    branching: int = science(
+        4, "synthetic: successors of each token; sets the entropy rate", ge=2, le=10_000_000
+    )
+    vocab_size: int = science(
+        512, "vocabulary of the byte-level BPE (synthetic: of the source)", ge=2, le=10_000_000
+    )
     tokenizer: str | None = control(
         None, "a tokenizer.json to use instead of training one; identified by content", content=True
     )
@@ -146,8 +150,8 @@ class OptimConfig:
     cooldown: int = science(
         0.2, "wsd: final decay, steps or a fraction of them if below 1", ge=0, fraction=True
     )
-    steps: int = science(200, "optimiser steps", ge=1)
-    batch: int = science(16, "windows in one optimiser step", ge=1)
+    steps: int = science(200, "optimiser steps", ge=1, le=1_000_000_000)
+    batch: int = science(16, "windows in one optimiser step", ge=1, le=10_000_000)
     accumulation: int = science(1, "micro-batches a step is split into", ge=1)
     z_loss: float = science(0.0, "weight of the mean squared log partition function (PaLM)", ge=0)
     precision: Precision = science(Precision.fp32, "arithmetic of matrix products; parameters stay fp32")
@@ -224,7 +228,7 @@ class VerdictConfig:
 class RunConfig:
     root: str = control("runs", "folder of all studies")
     device: Device = control(Device.auto, "where to train")
-    threads: int = control(1, "CPU threads of one run", ge=1)
+    threads: int = control(1, "CPU threads of one run", ge=1, le=10_000)
     compile: bool = control(False, "torch.compile each block")
     checkpoint_every: int = control(
         None, "steps between checkpoints (null: a fifth of the run)", ge=1, derived=True
@@ -242,9 +246,11 @@ class SweepConfig:
     )
     redo: bool = control(False, "train again what is already done")
     jobs: int | None = control(
-        None, "runs at once (null: one per usable core and run.threads, or one per GPU)", ge=1
+        None, "runs at once (null: one per usable core and run.threads, or one per GPU)", ge=1, le=10_000
     )
-    retries: int = control(1, "new tries for a run whose process was killed (never after an error)", ge=0)
+    retries: int = control(
+        1, "new tries for a run whose process was killed (never after an error)", ge=0, le=100
+    )
     on_failure: OnFailure = control(OnFailure.carry_on, "what a failed run means for the others")
     zip: tuple[tuple[str, ...], ...] = control(
         (), "groups of axes of equal length that advance together, as in [[model.width,model.heads]]"

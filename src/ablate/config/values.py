@@ -11,6 +11,7 @@ from ablate.config.errors import ConfigError
 from ablate.config.fields import FieldInfo, Kind, nearest
 
 LARGEST = 2**63 - 1
+TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})  # reorder what is shown
 
 
 def convert(info: FieldInfo, value: object) -> Any:
@@ -71,7 +72,8 @@ def _number(info: FieldInfo, value: object) -> float:
         raise _refuse(info, value, _number_in(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _refuse(info, value)
-    if not math.isfinite(value) or (isinstance(value, int) and abs(value) > LARGEST):
+    # Whole numbers first: one of hundreds of digits has no float.
+    if (isinstance(value, int) and abs(value) > LARGEST) or not math.isfinite(value):
         raise ConfigError.setting(info.key, value, f"{info.allowed}, finite")
     return float(value) + 0.0  # -0.0 becomes 0.0: one identity
 
@@ -104,7 +106,7 @@ def _text(info: FieldInfo, value: object) -> str:
         meant = None if isinstance(value, list | tuple | Mapping) else f"'\"{value}\"'"
         raise _refuse(info, value, meant)
     plain = value.replace("\n", "").replace("\t", "") if info.key == "run.notes" else value
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in plain):
+    if any(unicodedata.category(c) in ("Cc", "Cs") or unicodedata.bidirectional(c) in TURNING for c in plain):
         raise ConfigError.setting(info.key, ascii(value), "text without control characters")
     return value
 
@@ -114,6 +116,9 @@ def _texts(info: FieldInfo, value: object) -> tuple[str, ...]:
         raise _refuse(info, value, f"'[{value}]'")
     if not isinstance(value, list | tuple):
         raise _refuse(info, value)
+    if plain := [item for item in value if isinstance(item, bool | int | float)]:
+        quoted = [f'"{item}"' if item in plain else str(item) for item in value]
+        raise _refuse(info, value, f"'[{','.join(quoted)}]'")
     return tuple(_text(info, item) for item in value)
 
 

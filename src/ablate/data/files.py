@@ -62,7 +62,7 @@ def of_files(paths: Iterable[Path], data: DataConfig) -> Texts:
 def expand(patterns: Iterable[str]) -> list[Path]:
     """The files that paths and globs name, each once, sorted.
 
-    Raises UserError for a path that is missing or a folder, and for a glob that matches no file.
+    Raises UserError for a path that is missing, a folder or a device, and for a glob that matches no file.
     """
     found: set[Path] = set()
     for pattern in patterns:
@@ -71,6 +71,10 @@ def expand(patterns: Iterable[str]) -> list[Path]:
             found.add(path.resolve())
         elif path.is_dir():
             raise UserError(f"data.paths: {pattern} is a folder", hint=f"'{pattern.rstrip('/')}/**/*.txt'")
+        elif path.exists():
+            raise UserError(
+                f"data.paths: {pattern} is no regular file", hint="a copy of its content in a file"
+            )
         elif glob.has_magic(pattern):
             matches = [Path(name) for name in glob.glob(str(path), recursive=True)]
             files = {match.resolve() for match in matches if match.is_file()}

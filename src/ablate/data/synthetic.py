@@ -14,6 +14,7 @@ from ablate.data.corpus import Stream
 TABLE, START, TRAIN, VAL = range(4)  # independent random streams of one seed
 BURN_IN = 1000
 CHUNK = 1 << 22  # cells of the successor race held at once
+LARGEST = 1 << 15  # vocabulary: the race has a cell for every pair of tokens
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,10 @@ def synthetic(data: DataConfig) -> Stream:
     if data.branching > data.vocab_size:
         raise ConfigError.setting(
             "data.branching", data.branching, f"2 to data.vocab_size ({data.vocab_size}): successors differ"
+        )
+    if data.vocab_size > LARGEST:
+        raise ConfigError.setting(
+            "data.vocab_size", data.vocab_size, f"2 to {LARGEST} for a synthetic source"
         )
     if data.tokenizer is not None:
         raise ConfigError.setting("data.tokenizer", data.tokenizer, "null: a synthetic source has no text")

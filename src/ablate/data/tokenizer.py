@@ -30,11 +30,18 @@ class Codec:
     def encode(self, documents: Iterable[str]) -> Iterator[NDArray[np.int64]]:
         """Token ids in runs of about a megabyte of text; each document is closed by `end`.
 
-        A special token's name inside a text is encoded as the text it is.
+        A special token's name inside a text is encoded as the text it is. Raises UserError for a text that
+        the tokenizer has no tokens for.
         """
         for group in _groups(documents):
             texts = [text for text, _ in group]
-            encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+            try:
+                encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+            except Exception as error:  # tokenizers raises nothing more specific
+                raise UserError(
+                    f"data.tokenizer: it cannot encode the corpus: {error}",
+                    hint="a byte-level tokenizer, or one with a token for what it does not know",
+                ) from error
             ids: list[int] = []
             for encoding, (_, last) in zip(encodings, group, strict=True):
                 ids.extend(encoding.ids)

@@ -12,7 +12,7 @@ from ablate.record.process import Owner
 from ablate.record.read import Series, read_series
 from ablate.record.run import Run, summarise
 from ablate.record.series import SeriesWriter
-from ablate.record.state import State, Status
+from ablate.record.state import State, Status, status_json
 from ablate.record.surroundings import code_sha, compare_environments, environment
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "read_series",
     "read_status",
     "replace_file",
+    "status_json",
     "summarise",
     "write_json",
     "write_request",

@@ -107,13 +107,13 @@ def _build(folder: RunFolder, config_text: str, code_sha: str | None) -> bool:
 def _reconcile(folder: RunFolder, config_text: str) -> None:
     """Check that a folder holds this experiment; refresh its other settings while nothing has begun."""
     try:
-        present = folder.config.read_text()
+        present = folder.config.read_bytes()
     except FileNotFoundError:
         raise UserError(
             f"{folder.path} stands in the way: it has the run's name, but no config.yaml",
             hint="move it elsewhere",
         ) from None
-    if present == config_text:
+    if present == config_text.encode():
         return
     if not _same_science(folder, config_text):
         raise UserError(

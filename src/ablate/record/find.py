@@ -39,7 +39,7 @@ def find_run(root: Path, text: str) -> RunFolder:
     """
     direct = Path(text)
     if text and (direct / "config.yaml").is_file():
-        return RunFolder(direct)
+        return RunFolder(_named(direct))
     whole, repetition, number = text.partition("/reruns/")
     if repetition:
         return _repetition(find_run(root, whole), number.strip("/"))
@@ -55,6 +55,13 @@ def find_run(root: Path, text: str) -> RunFolder:
         hint = "one of these" if same else "more of the name"
         raise UserError(f"{text!r} fits {len(found)} runs", allowed=_listing(listed), hint=hint)
     raise _not_found(root, text, wanted, find_runs(root))
+
+
+def _named(path: Path) -> Path:
+    """A run folder's path that says the run's and the study's name: made absolute if it does not (`.`)."""
+    needed = 4 if path.parent.name == "reruns" else 2
+    named = len(path.parts) >= needed and ".." not in path.parts
+    return path if named else Path(os.path.abspath(path))
 
 
 def _repetition(run: RunFolder, number: str) -> RunFolder:

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import orjson
 from numpy.typing import NDArray
 
 from ablate.config import UserError
-from ablate.record.series import SCHEMA
+from ablate.record.series import REDO, SCHEMA, is_columns
 
 # All that well-formed rows consist of; anything else sends a reader to the slow, careful way.
 _ROW_BYTES = b'0123456789+-.eE,[]"NaInfity'
@@ -48,19 +48,31 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One attempt's stretch of the file."""
+    """One attempt's stretch of the file. `damage`: why it cannot be read, if so; void stretches may be
+    damaged.
+    """
 
     columns: tuple[str, ...]
     attempt: int
     from_step: int
     values_RC: NDArray[np.float64]
+    damage: UserError | None = None
+
+    @property
+    def void(self) -> bool:
+        return self.damage is None and len(self.values_RC) == 0
+
+    def before(self, step: int) -> "_Part":
+        """What a header with from_step = `step` leaves of it."""
+        count = int(np.searchsorted(self.values_RC[:, 0], step))
+        return replace(self, values_RC=self.values_RC[:count], damage=self.damage if step else None)
 
 
 def read_series(path: Path) -> Series:
     """The valid rows of a series file; no rows (and only the column `step`) if the file does not exist.
 
-    A header with from_step = k voids the rows ≥ k above it; rows below the header of an attempt that is older
-    than one above it are dropped. Torn lines are left out and counted.
+    A header with from_step = k voids the rows ≥ k above it, and with k = 0 damage too. Rows below the header
+    of an attempt that is older than one above it are dropped. Torn lines are left out and counted.
     Raises UserError for a file that no attempts of ours can have left behind: unknown schema, rows without a
     header, steps that do not increase, columns that change while earlier rows remain valid.
     """
@@ -75,37 +87,45 @@ def read_series(path: Path) -> Series:
         if part.attempt < newest:
             continue
         newest = part.attempt
-        kept = [_before(old, part.from_step) for old in kept]
-        kept = [*(old for old in kept if len(old.values_RC)), part]
+        kept = [old.before(part.from_step) for old in kept]
+        kept = [*(old for old in kept if not old.void), part]
+    for part in kept:
+        if part.damage is not None:
+            raise part.damage
     if not kept:
         return Series(("step",), np.empty((0, 1)), torn)
     columns = kept[-1].columns
     if any(part.columns != columns for part in kept):
-        raise UserError(f"{path}: the columns change at step {kept[-1].from_step}")
+        raise UserError(f"{path}: the columns change at step {kept[-1].from_step}", hint=REDO)
     return Series(columns, np.concatenate([part.values_RC for part in kept]), torn)
 
 
-def _before(part: _Part, step: int) -> _Part:
-    count = int(np.searchsorted(part.values_RC[:, 0], step))
-    return _Part(part.columns, part.attempt, part.from_step, part.values_RC[:count])
-
-
 def _parse(path: Path, data: bytes) -> tuple[list[_Part], int]:
-    parts, torn = [], 0
+    parts: list[_Part] = []
+    torn = 0
     for header, lines in _sections(data.split(b"\n")):
-        facts = _header(path, header)
-        if facts is None:
-            torn += header is not None
-            if any(_row(line, None) for line in lines):
-                raise UserError(f"{path}: rows without a header above them")
-            torn += sum(bool(line) for line in lines)
-            continue
-        columns, attempt, from_step = facts
-        rows_RC, bad = _rows(lines, len(columns))
+        try:
+            part, bad = _section(path, header, lines)
+        except UserError as damage:
+            newest = max((p.attempt for p in parts), default=0)
+            part, bad = _Part(("step",), newest, 0, np.empty((0, 1)), damage), 0
         torn += bad
-        _check_steps(path, rows_RC[:, 0], from_step)
-        parts.append(_Part(columns, attempt, from_step, rows_RC))
+        if part is not None:
+            parts.append(part)
     return parts, torn
+
+
+def _section(path: Path, header: bytes | None, lines: Sequence[bytes]) -> tuple[_Part | None, int]:
+    """One header and the rows below it; None where a torn header has none. The count of torn lines."""
+    facts = _header(path, header)
+    if facts is None:
+        if any(_row(line, None) for line in lines):
+            raise UserError(f"{path}: rows without a header above them", hint=REDO)
+        return None, (header is not None) + sum(bool(line) for line in lines)
+    columns, attempt, from_step = facts
+    rows_RC, bad = _rows(lines, len(columns))
+    _check_steps(path, rows_RC[:, 0], from_step)
+    return _Part(columns, attempt, from_step, rows_RC), bad
 
 
 def _sections(lines: Sequence[bytes]) -> Iterator[tuple[bytes | None, Sequence[bytes]]]:
@@ -126,12 +146,14 @@ def _header(path: Path, line: bytes | None) -> tuple[tuple[str, ...], int, int] 
         return None
     if raw.get("schema") != SCHEMA:
         raise UserError(
-            f"{path}: unknown schema {raw.get('schema')!r}", allowed=str(SCHEMA), hint="update ablate"
+            f"{path}: unknown schema {raw.get('schema')!r}",
+            allowed=str(SCHEMA),
+            hint=f"update ablate, or {REDO}",
         )
-    try:
-        return tuple(raw["columns"]), int(raw["attempt"]), int(raw["from_step"])
-    except (KeyError, TypeError, ValueError):
-        raise UserError(f"{path} is damaged: a header without columns, attempt or from_step") from None
+    columns, attempt, from_step = (raw.get(key) for key in ("columns", "attempt", "from_step"))
+    if not (is_columns(columns) and type(attempt) is int and type(from_step) is int and from_step >= 0):
+        raise UserError(f"{path} is damaged: a header without columns, attempt or from_step", hint=REDO)
+    return tuple(columns), attempt, from_step
 
 
 def _rows(lines: Sequence[bytes], width: int) -> tuple[NDArray[np.float64], int]:
@@ -175,8 +197,10 @@ def _check_steps(path: Path, steps_R: NDArray[np.float64], from_step: int) -> No
     wrong = np.flatnonzero(np.diff(steps_R) <= 0)
     if len(wrong):
         before, after = steps_R[wrong[0]], steps_R[wrong[0] + 1]
-        raise UserError(f"{path} is damaged: step {after:.0f} follows step {before:.0f}")
+        raise UserError(f"{path} is damaged: step {after:.0f} follows step {before:.0f}", hint=REDO)
     if np.any(steps_R != np.floor(steps_R)):
-        raise UserError(f"{path} is damaged: a step that is no whole number")
+        raise UserError(f"{path} is damaged: a step that is no whole number", hint=REDO)
     if steps_R[0] < from_step:
-        raise UserError(f"{path} is damaged: step {steps_R[0]:.0f} in an attempt from step {from_step}")
+        raise UserError(
+            f"{path} is damaged: step {steps_R[0]:.0f} in an attempt from step {from_step}", hint=REDO
+        )

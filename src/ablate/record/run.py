@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from ablate.record.claim import read_status
 from ablate.record.disk import finite, read_json
 from ablate.record.folder import RunFolder
 from ablate.record.read import Series, read_series
+from ablate.record.series import REDO
 from ablate.record.state import Status
 from ablate.verdict import Curve, Verdict, growth_rate, judge
 
 GROWTH_SHARE = 20  # the last window for growth: steps / 20, at least GROWTH_ROWS
 GROWTH_ROWS = 5
 _MAXIMA = ("attn", "resid", "logit")  # groups of probe columns whose largest value the summary keeps
+_SECTIONS = ("config", "data", "environment", "model")  # of meta.json
 _LAYER = re.compile(r"/b[0-9]+_")
 
 
@@ -43,8 +46,12 @@ class Run:
 
     @cached_property
     def meta(self) -> dict[str, Any]:
-        """meta.json; empty if the run has not begun."""
-        return _json_or_nothing(self.folder.meta) or {}
+        """meta.json; empty if the run has not begun. Raises UserError for a damaged one."""
+        meta = _json_or_nothing(self.folder.meta) or {}
+        for section in _SECTIONS:
+            if not isinstance(meta.get(section, {}), Mapping):
+                raise UserError(f"{self.folder.meta} is damaged: {section} = {str(meta[section])[:40]}")
+        return meta
 
     @property
     def status(self) -> Status:
@@ -53,7 +60,7 @@ class Run:
 
     @cached_property
     def summary(self) -> dict[str, Any] | None:
-        """summary.json; None if the run has not ended."""
+        """summary.json; None if the run has not ended. Raises UserError for a damaged one."""
         return _json_or_nothing(self.folder.summary)
 
     def series(self, cadence: str = "") -> Series:
@@ -69,7 +76,8 @@ class Run:
             first = int(rows.steps[0])
             raise UserError(
                 f"{self.folder.path}: no verdict on a record that "
-                + (f"begins at step {first}" if first else "has gaps")
+                + (f"begins at step {first}" if first else "has gaps"),
+                hint=REDO,
             )
         val_step_E = val.steps
         return Curve(
@@ -161,12 +169,18 @@ def _column(series: Series, name: str) -> Any:
 
 def _unigram(meta: Mapping[str, Any]) -> float:
     """u from the data facts; NaN ("not known") before they are written."""
-    facts = meta.get("data") or {}
-    return float(facts.get("unigram_entropy", "nan"))
-
-
-def _json_or_nothing(path: Any) -> dict[str, Any] | None:
+    found = meta.get("data", {}).get("unigram_entropy", "NaN")
     try:
-        return dict(read_json(path))
+        return float(found)
+    except (TypeError, ValueError):
+        raise UserError(f"meta.json is damaged: data.unigram_entropy = {str(found)[:40]}") from None
+
+
+def _json_or_nothing(path: Path) -> dict[str, Any] | None:
+    try:
+        found = read_json(path)
     except FileNotFoundError:
         return None
+    if not isinstance(found, dict):
+        raise UserError(f"{path} is damaged: it holds no mapping")
+    return found

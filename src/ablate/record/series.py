@@ -32,6 +32,7 @@ from ablate.record.claim import Claim
 from ablate.record.disk import nonfinite_word, sync_file, write_all
 
 SCHEMA = 1
+REDO = "sweep.redo=true, which trains the run afresh"
 _HEADER_LINE = re.compile(rb"^\{.*\}$", re.MULTILINE)
 
 
@@ -137,17 +138,33 @@ class SeriesWriter:
         return orjson.dumps(header, option=orjson.OPT_APPEND_NEWLINE)
 
     def _check_columns(self, present: bytes) -> None:
-        headers = _HEADER_LINE.findall(present)
-        if not headers or self.from_step == 0:
-            return
-        old = orjson.loads(headers[-1])["columns"]
-        if list(self.columns) != old:
+        old = None if self.from_step == 0 else self._last_columns(present)
+        if old is not None and list(self.columns) != old:
             added, gone = sorted(set(self.columns) - set(old)), sorted(set(old) - set(self.columns))
             raise UserError(
                 f"{self.path}: cannot go on from step {self.from_step} with other columns"
                 f" (new: {', '.join(added) or 'none'}; missing: {', '.join(gone) or 'none'})",
-                hint="resume with the settings and code that the run began with, or start it afresh",
+                hint=f"resume with the settings and code that the run began with, or {REDO}",
             )
+
+    def _last_columns(self, present: bytes) -> list[str] | None:
+        """The columns of the newest header in the file; None if there is none. Raises UserError."""
+        for line in reversed(_HEADER_LINE.findall(present)):
+            try:
+                header = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                continue  # torn
+            if not is_columns(header.get("columns")):
+                raise UserError(f"{self.path} is damaged: a header without columns", hint=REDO)
+            return list(header["columns"])
+        return None
+
+
+def is_columns(raw: object) -> bool:
+    """Can these be the columns of a series: different names, the first one `step`?"""
+    if not isinstance(raw, list) or not all(isinstance(name, str) for name in raw):
+        return False
+    return raw[:1] == ["step"] and len(set(raw)) == len(raw)
 
 
 def _line(row: Sequence[float | int]) -> bytes:

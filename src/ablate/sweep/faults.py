@@ -45,10 +45,10 @@ def last_lines(text: str, count: int = TAIL_LINES) -> str:
 
 
 def log_tail(folder: RunFolder) -> str:
-    """The end of a run's stdout.log; empty when there is none."""
+    """The end of a run's stdout.log; empty when there is none to read."""
     try:
         with folder.stdout.open("rb") as log:
             log.seek(max(0, log.seek(0, 2) - TAIL_BYTES))
             return last_lines(log.read().decode(errors="replace"))
-    except FileNotFoundError:
+    except OSError:  # not there, or no file
         return ""

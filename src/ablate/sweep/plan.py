@@ -131,7 +131,7 @@ def freeze(the_plan: Plan, announce: Callable[[str], None] = ignore) -> list[Run
     for cell in the_plan.todo:
         text = dump(cell.config)
         folder = create_run(the_plan.root, the_plan.study, cell.slug, cell.run_id, text, code)
-        if cell.done:
+        if the_plan.redo and cell.folder is not None:
             renew(folder)
         requeue(folder, cell.config, code, announce)
         folders.append(folder)

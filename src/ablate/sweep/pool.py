@@ -280,6 +280,8 @@ class Pool:
         mine = status.owner is not None and status.owner.pid == pid
         if status.state is State.done:
             self._report(Result(at.folder, status.state))
+        elif status.state is State.running and not mine:
+            self._leave(at.waiting, "taken over by")
         elif code == ExitCode.elsewhere:
             self._leave(at.waiting)
         elif code == ExitCode.refused:
@@ -336,10 +338,14 @@ class Pool:
         else:
             self._report(Result(waiting.folder, state, cause, log_tail(waiting.folder)))
 
-    def _leave(self, waiting: Waiting) -> None:
+    def _leave(self, waiting: Waiting, how: str = "being trained by") -> None:
+        """Leave a run to the process that has it."""
         owner = read_status(waiting.folder).owner
         who = "another process" if owner is None else f"process {owner.pid} on {owner.host}"
-        self.watch.note(f"{waiting.folder.name}: being trained by {who}, left to it")
+        if self.winding_down or not self.terms.wait:
+            self._report(Result(waiting.folder, State.running, f"{how} {who}"))
+            return
+        self.watch.note(f"{waiting.folder.name}: {how} {who}, left to it")
         self.elsewhere.append(waiting)
 
     def _look_elsewhere(self) -> None:
@@ -363,7 +369,7 @@ class Pool:
         self.deaths = 0
         self.results.append(result)
         self.watch.ended(result)
-        fault = result.state not in (State.done, State.preempted)
+        fault = result.state not in (State.done, State.preempted, State.running)
         if fault and self.terms.on_failure is OnFailure.stop and not self.winding_down:
             self._wind_down()
 

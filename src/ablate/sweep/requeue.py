@@ -3,9 +3,10 @@
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 
 from ablate.config import Config, UserError, dump, flatten, load
-from ablate.record import Claim, RunFolder, State, read_json, read_status, write_json
+from ablate.record import Claim, RunFolder, State, read_status, status_json, write_json
 
 
 def renew(folder: RunFolder) -> None:
@@ -35,7 +36,10 @@ def requeue(folder: RunFolder, config: Config, code: str, announce: Callable[[st
     elif folder.config.read_text() != (text := dump(config)):
         _replace(folder, text)
     if status.code_sha != code:
-        write_json(folder.status, {**read_json(folder.status), "code_sha": code})
+        # `killed` is never written: readers infer it again from a process that is gone.
+        killed = status.state is State.killed
+        kept = replace(status, state=State.running, reason=None) if killed else status
+        write_json(folder.status, status_json(replace(kept, code_sha=code)))
 
 
 def has_checkpoint(folder: RunFolder) -> bool:

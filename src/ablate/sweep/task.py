@@ -26,11 +26,14 @@ class Task:
 
 @dataclass(frozen=True)
 class Terms:
-    """How a launch goes about its tasks. `jobs`: runs at once (None: one per core or GPU)."""
+    """How a launch goes about its tasks. `jobs`: runs at once (None: one per core or GPU); `wait`: for runs
+    that another process trains, instead of reporting them as `running`.
+    """
 
     jobs: int | None = None
     retries: int = 1
     on_failure: OnFailure = OnFailure.carry_on
+    wait: bool = True
 
     @classmethod
     def of(cls, config: Config) -> "Terms":

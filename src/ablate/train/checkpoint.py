@@ -28,9 +28,11 @@ from ablate.config import SCIENCE_VERSION, Keep, UserError
 from ablate.record import read_json, replace_file, write_json
 
 RING = 3
+SCHEMA = 1
 _MODEL, _OPTIMIZER, _STATE, _FINAL = "model.safetensors", "optimizer.safetensors", "state.json", "final"
 _STEP = re.compile(r"step-(\d{6,})")
 _TEMPORARY = ".writing-"
+_AFRESH = "sweep.redo=true, which trains the run afresh"
 
 
 class ForeignCheckpoint(UserError):  # noqa: N818
@@ -39,6 +41,15 @@ class ForeignCheckpoint(UserError):  # noqa: N818
 
 class _Damaged(Exception):  # noqa: N818
     """A checkpoint of this run that cannot be used."""
+
+
+class _Unusable(Exception):  # noqa: N818
+    """A checkpoint that is whole, but that the run cannot go on from."""
+
+
+def no_obstacle(_: int) -> str | None:
+    """Let the run go on from any step."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -70,14 +81,30 @@ def save(folder: Path, checkpoint: Checkpoint, run_id: str) -> None:
     """
     target = step_folder(folder, checkpoint.step)
     temporary = folder / f"{_TEMPORARY}{target.name}"
-    shutil.rmtree(temporary, ignore_errors=True)
+    remove(temporary)
     temporary.mkdir(parents=True)
+    try:
+        _write(temporary, checkpoint, run_id)
+        remove(target)
+        temporary.rename(target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    _sync(folder)
+    # What lies beyond this step is left from rows that are void: the run resumed before it.
+    usable = [step for step in steps(folder) if step <= checkpoint.step]
+    kept = {*usable[-RING:], *_pinned(folder, checkpoint.first_bad)}
+    for step in set(steps(folder)) - kept:
+        remove(step_folder(folder, step))
+
+
+def _write(temporary: Path, checkpoint: Checkpoint, run_id: str) -> None:
     digests = {
         _MODEL: _save_tensors(temporary / _MODEL, checkpoint.model),
         _OPTIMIZER: _save_tensors(temporary / _OPTIMIZER, checkpoint.optimizer),
     }
     state = {
-        "schema": 1,
+        "schema": SCHEMA,
         "step": checkpoint.step,
         "run_id": run_id,
         "science_version": SCIENCE_VERSION,
@@ -88,12 +115,6 @@ def save(folder: Path, checkpoint: Checkpoint, run_id: str) -> None:
     }
     write_json(temporary / _STATE, state)
     _sync(temporary)
-    shutil.rmtree(target, ignore_errors=True)
-    temporary.rename(target)
-    _sync(folder)
-    kept = {*steps(folder)[-RING:], *_pinned(folder, checkpoint.first_bad)}
-    for step in set(steps(folder)) - kept:
-        shutil.rmtree(step_folder(folder, step))
 
 
 def save_final(folder: Path, model: Mapping[str, Tensor]) -> None:
@@ -113,16 +134,20 @@ def tidy(folder: Path, keep: Keep, first_bad: int | None) -> None:
         shutil.rmtree(folder)
         return
     for step in set(steps(folder)) - _pinned(folder, first_bad):
-        shutil.rmtree(step_folder(folder, step))
+        remove(step_folder(folder, step))
 
 
 def latest(
-    folder: Path, run_id: str, expected: Mapping[str, Tensor], announce: Callable[[str], None]
+    folder: Path,
+    run_id: str,
+    expected: Mapping[str, Tensor],
+    announce: Callable[[str], None],
+    obstacle: Callable[[int], str | None] = no_obstacle,
 ) -> Checkpoint | None:
     """The newest usable checkpoint of this run; None if there is none.
 
     A damaged one is named to `announce` and skipped. `expected`: the model's parameters, for their names
-    and shapes.
+    and shapes. `obstacle`: why the run cannot go on from a step, if so; such a checkpoint is skipped too.
 
     Raises ForeignCheckpoint for one of another run, with other parameters, or in another format (one that
     could run code is never opened).
@@ -133,19 +158,37 @@ def latest(
     for step in reversed(steps(folder)):
         path = step_folder(folder, step)
         try:
-            return _load(path, run_id, expected)
+            return _load(path, step, run_id, expected, obstacle)
         except _Damaged as damage:
             announce(f"checkpoint {path.name} is damaged and skipped: {damage}")
+        except _Unusable as reason:
+            announce(f"checkpoint {path.name} is skipped: {reason}")
     return None
 
 
-def _load(path: Path, run_id: str, expected: Mapping[str, Tensor]) -> Checkpoint:
-    state = _read_state(path)
-    if state.get("run_id") != run_id:
+def remove(path: Path) -> None:
+    """Remove a folder, a file or a link, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _load(
+    path: Path,
+    step: int,
+    run_id: str,
+    expected: Mapping[str, Tensor],
+    obstacle: Callable[[int], str | None],
+) -> Checkpoint:
+    state = _read_state(path, step)
+    if state["run_id"] != run_id:
         raise ForeignCheckpoint(
-            f"{path} is a checkpoint of run {state.get('run_id')}, not of {run_id}",
-            hint=f"move {path.parent} out of the run folder; the run then starts afresh",
+            f"{path} is a checkpoint of run {state['run_id']}, not of {run_id}", hint=_AFRESH
         )
+    reason = obstacle(step)
+    if reason is not None:
+        raise _Unusable(reason)
     for name in (_MODEL, _OPTIMIZER):
         if not (path / name).is_file():
             raise _Damaged(f"{name} is missing")
@@ -153,7 +196,7 @@ def _load(path: Path, run_id: str, expected: Mapping[str, Tensor]) -> Checkpoint
             raise _Damaged(f"{name} does not have the recorded sha256")
     wanted = {f"{moment}/{name}": value for name, value in expected.items() for moment in ("mean", "square")}
     return Checkpoint(
-        step=int(state["step"]),
+        step=step,
         model=_load_tensors(path / _MODEL, expected),
         optimizer=_load_tensors(path / _OPTIMIZER, wanted),
         first_bad=state["first_bad"],
@@ -161,15 +204,37 @@ def _load(path: Path, run_id: str, expected: Mapping[str, Tensor]) -> Checkpoint
     )
 
 
-def _read_state(path: Path) -> dict[str, Any]:
+def _read_state(path: Path, step: int) -> dict[str, Any]:
     try:
         state = read_json(path / _STATE)
     except (OSError, ValueError) as error:
         raise _Damaged(f"{_STATE} cannot be read: {error}") from error
-    needed = {"step", "run_id", "sha256", "first_bad", "initial_loss"}
-    if not isinstance(state, dict) or not needed <= set(state):
-        raise _Damaged(f"{_STATE} is incomplete")
+    if not isinstance(state, dict):
+        raise _Damaged(f"{_STATE} holds no mapping")
+    known: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+        ("schema", lambda x: _is_whole(x) and x == SCHEMA),
+        ("step", lambda x: _is_whole(x) and x == step),
+        ("run_id", lambda x: isinstance(x, str)),
+        ("science_version", lambda x: _is_whole(x) and x == SCIENCE_VERSION),
+        ("first_bad", lambda x: x is None or (_is_whole(x) and 0 <= x < step)),
+        ("initial_loss", _is_float_text),
+        ("sha256", lambda x: isinstance(x, dict) and {_MODEL, _OPTIMIZER} <= set(x)),
+    )
+    for key, holds in known:
+        if key not in state or not holds(state[key]):
+            raise _Damaged(f"{_STATE} has {key} = {str(state.get(key))[:40]}")
     return state
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_float_text(value: object) -> bool:
+    try:
+        return isinstance(value, str) and isinstance(float(value), float)
+    except ValueError:
+        return False
 
 
 def _load_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -178,7 +243,7 @@ def _load_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tenso
             shapes = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
         tensors: dict[str, Tensor] = load_file(path)
     except SafetensorError as error:
-        raise ForeignCheckpoint(f"{path} is not a safetensors file: {error}") from error
+        raise ForeignCheckpoint(f"{path} is not a safetensors file: {error}", hint=_AFRESH) from error
     wanted = {name: tuple(value.shape) for name, value in expected.items()}
     if shapes != wanted:
         differing = sorted(
@@ -187,6 +252,7 @@ def _load_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tenso
         raise ForeignCheckpoint(
             f"{path} does not fit this model: {differing[0]} has shape {shapes.get(differing[0], 'none')}",
             allowed=str(wanted.get(differing[0], "no such tensor")),
+            hint=_AFRESH,
         )
     return tensors
 
@@ -194,12 +260,14 @@ def _load_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tenso
 def _refuse_strangers(folder: Path) -> None:
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith(_TEMPORARY):
-            shutil.rmtree(entry)
+            remove(entry)
+        elif entry.name.startswith("."):
+            continue  # of a file browser or a file system
         elif not _STEP.fullmatch(entry.name) and entry.name != _FINAL:
             raise ForeignCheckpoint(
                 f"{entry} is not a checkpoint of ablate, and was not opened",
                 allowed="folders step-<number> with safetensors files",
-                hint=f"move {entry.name} out of {folder}",
+                hint=f"move {entry.name} out of {folder}, or {_AFRESH}",
             )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 import torch
 
@@ -18,6 +19,7 @@ from ablate.train.checkpoint import Checkpoint
 from ablate.train.device import open_device
 from ablate.train.evaluate import evaluate
 from ablate.train.optimizer import DecayGroups
+from ablate.train.recorded import Recorded
 from ablate.train.rows import Row, RowBuffer
 from ablate.train.signals import Interrupts
 from ablate.train.step import HOST_COLUMNS, Stepper
@@ -120,10 +122,17 @@ class Lane:
         self._clock = _Clock(0)
 
     def resume(self, announce: Callable[[str], None]) -> None:
-        """Take the state of the newest usable checkpoint, if there is one, and open the series there."""
+        """Take the state of the newest checkpoint that all rows before it are there for, if there is one, and
+        open the series there.
+        """
         module, optimizer = self._stepper.module, self._stepper.optimizer
         parameters = dict(module.named_parameters())
-        found = checkpoints.latest(self._folder.checkpoint, self._run_id, parameters, announce)
+        place, recorded = self._folder.checkpoint, cache(lambda: Recorded.of(self._folder, self._config))
+        found = checkpoints.latest(
+            place, self._run_id, parameters, announce, lambda step: recorded().obstacle(step)
+        )
+        if found is None and checkpoints.steps(place):
+            announce("no checkpoint can be used: starting at step 0")
         if found is not None:
             with torch.no_grad():
                 for name, parameter in parameters.items():

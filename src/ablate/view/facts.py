@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ablate.config import FieldClass, fields, flatten
 from ablate.record import Owner, Run, RunFolder, read_status
-from ablate.view.arms import DATA, Factor, arm_label, arm_rank, factors, with_bias_words
+from ablate.view.arms import AXES, DATA, Factor, arm_label, arm_rank, factors, with_bias_words
 from ablate.view.follow import last_row
 from ablate.view.text import Rank, as_float, one_line, rank
 
@@ -102,12 +102,15 @@ class Arms:
             shown = [short.get(r.fingerprint, "?") for r in whole]
             flats = [{**flat, DATA: digits} for flat, digits in zip(flats, shown, strict=True)]
         varied = factors(flats, keys)
-        pairs = [(r.folder, flat) for r, flat in zip(whole, flats, strict=True)]
-        return cls(
-            varied,
-            {folder: arm_label(flat, varied) for folder, flat in pairs},
-            {folder: arm_rank(flat, varied) for folder, flat in pairs},
-        )
+        keys = [f.key for f in varied if f.key not in AXES]
+        named: dict[str, tuple[str, tuple[Rank, ...]]] = {}  # many runs share an arm
+        labels, ranks = {}, {}
+        for run, flat in zip(whole, flats, strict=True):
+            arm = repr([flat.get(key) for key in keys])
+            if arm not in named:
+                named[arm] = arm_label(flat, varied), arm_rank(flat, varied)
+            labels[run.folder], ranks[run.folder] = named[arm]
+        return cls(varied, labels, ranks)
 
     @classmethod
     def by_study(cls, runs: Sequence[RunFacts]) -> "Arms":

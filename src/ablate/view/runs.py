@@ -7,23 +7,27 @@ from ablate.view.configs import shown
 from ablate.view.facts import SHORT, Arms, RunFacts, lookup
 from ablate.view.filters import Filter, resolve, resolve_filters
 from ablate.view.table import Table, table
-from ablate.view.text import loss, number, rank, value
+from ablate.view.text import clean, loss, number, rank, value
 
 DEFAULT_COLUMNS = ("id", "state", "verdict", "arm", "lr", "seed", "step", "final_val")
 HEADINGS = {"final_val": "final val"}
+NOTES = 80  # characters of a run's notes, which may be a text of any length
 RIGHT = ("lr", "seed", "step", "final val", "attempt")
 
 
 def select(
-    runs: Sequence[RunFacts], filters: Sequence[Filter] = (), sort: Sequence[str] = ()
+    runs: Sequence[RunFacts],
+    filters: Sequence[Filter] = (),
+    sort: Sequence[str] = (),
+    arms: Arms | None = None,
 ) -> list[RunFacts]:
     """The runs that match every filter, by study, arm, learning rate and seed, or by the given columns.
 
-    `-column`: downwards.
+    `-column`: downwards. `arms`: those of all `runs`, where they are known already.
     """
     asked = resolve_filters(filters, runs)
     columns = [(resolve(key.removeprefix("-"), runs), key.startswith("-")) for key in sort]
-    arms = Arms.by_study(runs)
+    arms = arms or Arms.by_study(runs)
     chosen = [run for run in runs if all(condition.holds(run, arms) for condition in asked)]
     chosen.sort(key=arms.order)
     for column, downwards in reversed(columns):
@@ -32,13 +36,16 @@ def select(
 
 
 def runs_table(
-    chosen: Sequence[RunFacts], runs: Sequence[RunFacts], columns: Sequence[str] | None = None
+    chosen: Sequence[RunFacts],
+    runs: Sequence[RunFacts],
+    columns: Sequence[str] | None = None,
+    arms: Arms | None = None,
 ) -> Table:
     """The chosen runs as a table; arms are named by what differs among all `runs` of their study."""
     studies = {r.study for r in runs}
     names = tuple(columns) if columns else (("study",) if len(studies) > 1 else ()) + DEFAULT_COLUMNS
     keys = [resolve(name, runs) for name in names]
-    arms = Arms.by_study(runs)
+    arms = arms or Arms.by_study(runs)
     rows = [[_cell(key, run, arms) for key in keys] for run in chosen]
     headings = [HEADINGS.get(name, name) for name in names]
     return table(headings, rows, right=RIGHT, short={"id": SHORT, "data": SHORT}, whole=("path",))
@@ -63,6 +70,8 @@ def _cell(key: str, run: RunFacts, arms: Arms) -> str:
     item = lookup(run, key, arms)
     if item is None:
         return "-"
+    if key == "run.notes":
+        return clean(item, NOTES)
     if key == BIAS:
         return shown(run.flat, BIAS)
     if key == "final_val" or key.endswith("/loss"):

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from ablate.worker.process import wait_passively
+
 ALL_DONE, SOME_FAILED, BAD_USAGE, PREEMPTED = 0, 1, 2, 3
 
 
@@ -18,6 +20,7 @@ def main(argv: Sequence[str]) -> int:
     the current run is preempted and the rest was not begun. 130: stopped at once by a second SIGINT.
     """
     arguments = _parser().parse_args(argv)
+    wait_passively()
     # Imports torch: only now, so that bad usage is told at once.
     from ablate.record import RunFolder
     from ablate.train import Interrupts

@@ -11,6 +11,15 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 
+def wait_passively() -> None:
+    """Let OpenMP threads sleep while they wait, unless the environment says otherwise.
+
+    Call it before torch is loaded. Threads that spin take the cores from one another as soon as there are
+    more threads than free cores.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
 def follow_parent(parent: int | None = None) -> None:
     """Receive SIGTERM when the parent process dies, however it dies. Linux only: SystemExit elsewhere.
 

@@ -70,8 +70,12 @@ def carry_out(
     except (UserError, OSError) as error:
         refuse(str(error))
         return End.elsewhere if isinstance(error, Claimed) else End.refused
-    with output_to(folder.stdout), Heartbeat(folder):
-        return _guarded(folder, claim, config, interrupts, known)
+    try:
+        with output_to(folder.stdout), Heartbeat(folder):
+            return _guarded(folder, claim, config, interrupts, known)
+    except OSError as error:  # of the log or the heartbeat: there is no room for either
+        _fail(claim, _reason(error))
+    return End.failed
 
 
 def _guarded(
@@ -88,6 +92,8 @@ def _guarded(
     except Superseded as error:
         print(error)
         return End.elsewhere
+    except UserError as error:
+        _fail(claim, _reason(error))
     except Exception as error:  # noqa: BLE001  one run must not stop the next one
         traceback.print_exc()
         _fail(claim, _reason(error))
@@ -114,6 +120,8 @@ def _train(
     run = Run(folder)
     if _whole(run):
         write_json(folder.summary, summarise(run))
+    elif folder.path.parent.name != "reruns":
+        raise UserError(f"{folder.metrics()} does not begin at step 0", hint="sweep.redo=true")
     return End.done
 
 

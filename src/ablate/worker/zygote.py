@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ablate.sweep.wire import REASON_CHARACTERS, ExitCode, receive, send
-from ablate.worker.process import follow_parent
+from ablate.worker.process import follow_parent, wait_passively
 
 GRACE_S = 120.0  # for runs asked to stop because the launcher is gone: they finish a step, write a checkpoint
 
@@ -49,6 +49,7 @@ def _prepare() -> Mapping[str, Any]:
 
     # Before the imports, as the launcher took it: an edit made from here on is told by its sha.
     surroundings = environment()
+    wait_passively()
     for name in NEEDED:
         importlib.import_module(name)
     gc.collect()
