@@ -5,19 +5,19 @@ from pathlib import Path
 from ablate.config import UserError
 
 
-class Claimed(UserError):  # noqa: N818
+class Claimed(UserError):
     """Another process is training this run."""
 
 
-class Finished(UserError):  # noqa: N818
+class Finished(UserError):
     """The run is done; there is nothing left to claim."""
 
 
-class Superseded(UserError):  # noqa: N818
+class Superseded(UserError):
     """A newer attempt has taken this run over; the older one must stop and write nothing more."""
 
 
-class DiskFull(UserError):  # noqa: N818
+class DiskFull(UserError):
     """A write did not fit on the disk (or into a quota or size limit); no half-written line was left."""
 
     def __init__(self, path: Path) -> None:

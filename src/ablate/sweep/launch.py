@@ -14,7 +14,7 @@ from ablate.sweep.task import Result, Task, Terms, Watch, WorkerError
 __all__ = ["Interrupted", "Result", "Task", "Terms", "Watch", "WorkerError", "launch"]
 
 
-class Interrupted(Exception):  # noqa: N818
+class Interrupted(Exception):
     """The launch was stopped from outside; `results` tells how far it got, `signal` by what."""
 
     def __init__(self, results: Sequence[Result], number: int) -> None:

@@ -35,15 +35,15 @@ _TEMPORARY = ".writing-"
 _AFRESH = "sweep.redo=true, which trains the run afresh"
 
 
-class ForeignCheckpoint(UserError):  # noqa: N818
+class ForeignCheckpoint(UserError):
     """What lies in the checkpoint folder is not of this run; it was not loaded."""
 
 
-class _Damaged(Exception):  # noqa: N818
+class _Damaged(Exception):
     """A checkpoint of this run that cannot be used."""
 
 
-class _Unusable(Exception):  # noqa: N818
+class _Unusable(Exception):
     """A checkpoint that is whole, but that the run cannot go on from."""
 
 
