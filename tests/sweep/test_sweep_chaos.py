@@ -18,7 +18,7 @@ from ablate.sweep import Task, Terms, launch, pool
 from ablate.sweep import freeze as freeze_plan
 from ablate.sweep import plan as make_plan
 
-SECONDS = 120.0
+SECONDS = 60.0
 RUNS = 12
 
 
