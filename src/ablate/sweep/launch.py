@@ -37,8 +37,8 @@ def launch(
         pool = Pool(tasks, watch, terms or Terms(), poll, signals)
         pool.work()
     if signals:
-        raise Interrupted(pool.results, signals[0])
-    return tuple(pool.results)
+        raise Interrupted(pool.queue.results, signals[0])
+    return tuple(pool.queue.results)
 
 
 @contextlib.contextmanager
