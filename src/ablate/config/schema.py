@@ -196,6 +196,9 @@ class VerdictConfig:
         "rise of the running mean above its minimum, in gaps: collapsed, diverged or spiked",
         gt=0,
     )
+    well: float = observe(
+        0.1, "share of the best gain that a run may lose and still count as at its best", gt=0, le=1
+    )
     shelf: float = observe(
         0.25, "depth below the unigram, in gaps, at which a flat loss still counts as collapsed", ge=0, lt=1
     )

@@ -11,11 +11,12 @@ from ablate.record.folder import RunFolder
 from ablate.record.process import Owner
 from ablate.record.read import Series, read_series
 from ablate.record.run import Run, summarise
-from ablate.record.series import SeriesWriter
+from ablate.record.series import REDO, SeriesWriter
 from ablate.record.state import State, Status, status_json
 from ablate.record.surroundings import code_sha, compare_environments, environment
 
 __all__ = [
+    "REDO",
     "Claim",
     "Claimed",
     "Difference",

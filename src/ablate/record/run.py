@@ -112,6 +112,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "verdict": str(verdict.kind),
         "reasons": list(verdict.reasons),
         "first_bad_step": verdict.step,
+        "onset_step": verdict.onset,
         "steps": rows,
         "planned_steps": curve.steps,
         "complete": curve.complete,

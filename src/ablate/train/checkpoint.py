@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,13 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from ablate.config import SCIENCE_VERSION, Keep, UserError
-from ablate.record import read_json, replace_file, write_json
+from ablate.record import REDO, read_json, replace_file, write_json
 
 RING = 3
 SCHEMA = 1
 _MODEL, _OPTIMIZER, _STATE, _FINAL = "model.safetensors", "optimizer.safetensors", "state.json", "final"
 _STEP = re.compile(r"step-(\d{6,})")
 _TEMPORARY = ".writing-"
-_AFRESH = "sweep.redo=true, which trains the run afresh"
 
 
 class ForeignCheckpoint(UserError):
@@ -74,10 +73,11 @@ def steps(folder: Path) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
-def save(folder: Path, checkpoint: Checkpoint, run_id: str) -> None:
+def save(folder: Path, checkpoint: Checkpoint, run_id: str, onsets: Collection[int] = ()) -> None:
     """Write a checkpoint, then let go of those that are no longer needed.
 
-    Kept are the newest three and, once a row was not finite, the newest from before it. Raises DiskFull.
+    Kept are the newest three, the newest from before each of `onsets` (steps at which the run may have broken
+    down) and, once a row was not finite, the newest from before it. Raises DiskFull.
     """
     target = step_folder(folder, checkpoint.step)
     temporary = folder / f"{_TEMPORARY}{target.name}"
@@ -93,7 +93,8 @@ def save(folder: Path, checkpoint: Checkpoint, run_id: str) -> None:
     _sync(folder)
     # What lies beyond this step is left from rows that are void: the run resumed before it.
     usable = [step for step in steps(folder) if step <= checkpoint.step]
-    kept = {*usable[-RING:], *_pinned(folder, checkpoint.first_bad)}
+    bad = () if checkpoint.first_bad is None else (checkpoint.first_bad,)
+    kept = {*usable[-RING:], *_pinned(usable, (*onsets, *bad))}
     for step in set(steps(folder)) - kept:
         remove(step_folder(folder, step))
 
@@ -123,17 +124,18 @@ def save_final(folder: Path, model: Mapping[str, Tensor]) -> None:
     _save_tensors(folder / _FINAL / _MODEL, model)
 
 
-def tidy(folder: Path, keep: Keep, first_bad: int | None) -> None:
+def tidy(folder: Path, keep: Keep, onset: int | None) -> None:
     """What a finished run keeps: `ring` all there is, `weights` the final ones, `none` nothing.
 
-    With `weights`, the newest checkpoint from before step `first_bad` of a divergence stays too.
+    With `weights`, the newest checkpoint from before step `onset` of a breakdown stays too.
     """
     if keep is Keep.ring or not folder.is_dir():
         return
     if keep is Keep.none:
         shutil.rmtree(folder)
         return
-    for step in set(steps(folder)) - _pinned(folder, first_bad):
+    present = steps(folder)
+    for step in set(present) - _pinned(present, () if onset is None else (onset,)):
         remove(step_folder(folder, step))
 
 
@@ -184,7 +186,7 @@ def _load(
     state = _read_state(path, step)
     if state["run_id"] != run_id:
         raise ForeignCheckpoint(
-            f"{path} is a checkpoint of run {state['run_id']}, not of {run_id}", hint=_AFRESH
+            f"{path} is a checkpoint of run {state['run_id']}, not of {run_id}", hint=REDO
         )
     reason = obstacle(step)
     if reason is not None:
@@ -243,7 +245,7 @@ def _load_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tenso
             shapes = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
         tensors: dict[str, Tensor] = load_file(path)
     except SafetensorError as error:
-        raise ForeignCheckpoint(f"{path} is not a safetensors file: {error}", hint=_AFRESH) from error
+        raise ForeignCheckpoint(f"{path} is not a safetensors file: {error}", hint=REDO) from error
     wanted = {name: tuple(value.shape) for name, value in expected.items()}
     if shapes != wanted:
         differing = sorted(
@@ -252,7 +254,7 @@ def _load_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tenso
         raise ForeignCheckpoint(
             f"{path} does not fit this model: {differing[0]} has shape {shapes.get(differing[0], 'none')}",
             allowed=str(wanted.get(differing[0], "no such tensor")),
-            hint=_AFRESH,
+            hint=REDO,
         )
     return tensors
 
@@ -267,13 +269,14 @@ def _refuse_strangers(folder: Path) -> None:
             raise ForeignCheckpoint(
                 f"{entry} is not a checkpoint of ablate, and was not opened",
                 allowed="folders step-<number> with safetensors files",
-                hint=f"move {entry.name} out of {folder}, or {_AFRESH}",
+                hint=f"move {entry.name} out of {folder}, or {REDO}",
             )
 
 
-def _pinned(folder: Path, first_bad: int | None) -> set[int]:
-    before = [step for step in steps(folder) if first_bad is not None and step < first_bad]
-    return {before[-1]} if before else set()
+def _pinned(present: Collection[int], onsets: Collection[int]) -> set[int]:
+    """The newest step before each onset, where there is one."""
+    before = (max((step for step in present if step < onset), default=None) for onset in onsets)
+    return {step for step in before if step is not None}
 
 
 def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,12 +13,13 @@ import torch
 from ablate.config import Config, Keep, Precision, run_id
 from ablate.data import Batches, TokenData
 from ablate.model import Transformer, build, compile_blocks
-from ablate.record import Claim, RunFolder, SeriesWriter
+from ablate.record import Claim, RunFolder, SeriesWriter, read_series
 from ablate.train import checkpoint as checkpoints
 from ablate.train.checkpoint import Checkpoint
 from ablate.train.device import open_device
 from ablate.train.evaluate import evaluate
 from ablate.train.optimizer import DecayGroups
+from ablate.train.pins import Pins
 from ablate.train.recorded import Recorded
 from ablate.train.rows import Row, RowBuffer
 from ablate.train.signals import Interrupts
@@ -206,14 +207,21 @@ class Lane:
             names["probe"] = ("step", *stepper.probe_columns)
         for cadence, columns in names.items():
             self._writers[cadence] = SeriesWriter(self._claim, cadence, columns, self._start)
+        self._pins = Pins(names[""], self._config.optim.steps, self._config.verdict)
+        if self._start:
+            self._pins.recall(read_series(self._folder.metrics()), self._start)
         self._buffer = RowBuffer(
             (len(stepper.columns), len(stepper.probe_columns)),
             stepper.device,
             self._stop,
-            self._writers[""].append,
+            self._write,
             self._writers["probe"].append if "probe" in self._writers else ignore,
             self._page_rows,
         )
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        self._writers[""].append(rows)
+        self._pins.see(rows)
 
     def _validate(self, step: int, announce: Callable[[str], None]) -> float:
         optim = self._config.optim
@@ -237,7 +245,8 @@ class Lane:
             first_bad=self._stop.first_bad,
             initial_loss=self._initial_loss,
         )
-        checkpoints.save(self._folder.checkpoint, state, self._run_id)
+        onsets = self._pins.onsets(self._initial_loss, self._data.facts.unigram_entropy)
+        checkpoints.save(self._folder.checkpoint, state, self._run_id, onsets)
 
     def _finish(self, ending: Ending, step: int) -> Outcome:
         if self._config.run.keep is not Keep.none:

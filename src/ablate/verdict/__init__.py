@@ -2,6 +2,7 @@
 
 from ablate.verdict.curve import Curve, Kind, Verdict, first_bad_step, stop_after
 from ablate.verdict.growth import Growth, growth_against, growth_rate
+from ablate.verdict.onset import Standing, excess_of
 from ablate.verdict.rules import judge
 from ablate.verdict.spikes import (
     deviations,
@@ -17,8 +18,10 @@ __all__ = [
     "Curve",
     "Growth",
     "Kind",
+    "Standing",
     "Verdict",
     "deviations",
+    "excess_of",
     "first_bad_step",
     "growth_against",
     "growth_rate",

@@ -55,11 +55,14 @@ class Verdict:
     """A class, why (plain sentences with numbers), and the measures behind it (finite floats only).
 
     `step` is the first step with a non-finite loss, gradient norm or held-out loss; None if there is none.
+    `onset` is the step at which a diverged or collapsed run broke down: `step` if there is one, otherwise the
+    step from which it was no longer at its best. None for other runs, and for one that never left its best.
     """
 
     kind: Kind
     reasons: tuple[str, ...]
     step: int | None
+    onset: int | None
     measures: dict[str, float]
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from ablate.config import VerdictConfig
 from ablate.verdict.curve import Curve, Floats, first_bad_step
+from ablate.verdict.onset import Standing, excess_of, scale_of
 from ablate.verdict.spikes import Rows, deviations
-from ablate.verdict.windows import batch_noise, rolling_mean, scaled
+from ablate.verdict.windows import batch_noise, rolling_mean, scaled, smooth_window
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,7 @@ class Reading:
     @cached_property
     def window(self) -> int:
         """Rows in one running mean."""
-        th = self.thresholds
-        return max(1, min(max(th.smooth_rows, round(th.smooth * self.curve.steps)), self.loss_R.size))
+        return max(1, min(smooth_window(self.curve.steps, self.thresholds), self.loss_R.size))
 
     @cached_property
     def mean_M(self) -> Floats:
@@ -105,6 +105,11 @@ class Reading:
         )
 
     @cached_property
+    def standing(self) -> Standing:
+        """Where the run was last at its best."""
+        return Standing.start(self.levels.gap, self.curve.steps, self.thresholds).after(self.excess_R)
+
+    @cached_property
     def given_back(self) -> float:
         """Share of the best gain (start − lowest) that the end has lost again; NaN if nothing was gained."""
         gain = self.levels.gap - self.lowest
@@ -117,8 +122,7 @@ def read(curve: Curve, thresholds: VerdictConfig) -> Reading:
     unigram_R = curve.unigram_R[: loss_R.size]
     levels = _levels(curve, loss_R, unigram_R, thresholds)
     known = levels.unigram if np.isfinite(levels.unigram) else 0.0
-    excess_R = loss_R - np.where(np.isfinite(unigram_R), unigram_R, known)
-    return Reading(curve, thresholds, levels, loss_R, excess_R)
+    return Reading(curve, thresholds, levels, loss_R, excess_of(loss_R, unigram_R, known))
 
 
 def ending(values_R: Floats, thresholds: VerdictConfig) -> Floats:
@@ -147,17 +151,17 @@ def _levels(curve: Curve, loss_R: Floats, unigram_R: Floats, thresholds: Verdict
         (start, "no unigram level at all: the start"),
     )
     gap = start - unigram
-    clear = bool(np.isfinite(gap) and gap >= thresholds.min_gap)
+    scale = scale_of(gap, thresholds)
     scale_note = (
         ""
-        if clear
+        if scale == gap
         else (
             f"the start ({nats(start)}) is not clearly above the unigram ({nats(unigram)}): "
             f"changes are measured against {thresholds.min_gap:g} nats in place of the gap"
         )
     )
     notes = tuple(note for note in (start_note, final_note, unigram_note, scale_note) if note)
-    return Levels(start, unigram, final, gap, gap if clear else thresholds.min_gap, notes)
+    return Levels(start, unigram, final, gap, scale, notes)
 
 
 def _first(*choices: tuple[float, str]) -> tuple[float, str]:

@@ -26,7 +26,7 @@ def judge(curve: Curve, thresholds: VerdictConfig) -> Verdict:
     with np.errstate(all="ignore"):
         reading = read(curve, thresholds)
         kind, reasons = _decide(reading)
-        return Verdict(kind, reasons, bad_step(curve), measure(reading))
+        return Verdict(kind, reasons, bad_step(curve), _onset(kind, reading), measure(reading))
 
 
 def bad_step(curve: Curve) -> int | None:
@@ -35,6 +35,22 @@ def bad_step(curve: Curve) -> int | None:
     found = [int(step) for step in bad_val_E]
     row = first_bad_step(curve.loss_R, curve.grad_R)
     return min(found if row is None else [row, *found], default=None)
+
+
+def _onset(kind: Kind, reading: Reading) -> int | None:
+    """Where a run broke down; docs/verdicts.md says how it is found.
+
+    A run that blew up before it had learned anything may end as low as ever, and be called well: then the
+    largest rise is its breakdown, if the rules see one.
+    """
+    if kind not in (Kind.diverged, Kind.collapsed):
+        return None
+    if (step := bad_step(reading.curve)) is not None:
+        return step
+    standing = reading.standing
+    if not standing.well:
+        return standing.onset
+    return standing.rise if _rise(reading) else None
 
 
 def _decide(reading: Reading) -> tuple[Kind, Reasons]:

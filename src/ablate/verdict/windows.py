@@ -19,6 +19,11 @@ def scaled(published: int, steps: int, thresholds: VerdictConfig) -> int:
     return min(published, max(thresholds.window_floor, round(thresholds.window_share * steps)))
 
 
+def smooth_window(steps: int, thresholds: VerdictConfig) -> int:
+    """Rows in one running mean of the excess: max(smooth_rows, smooth · steps)."""
+    return max(thresholds.smooth_rows, round(thresholds.smooth * steps))
+
+
 def kill_window(steps: int, thresholds: VerdictConfig) -> int:
     """KillLossSpike's window, max(spike_window, spike_share · steps), cut for short runs like the others."""
     published = max(thresholds.spike_window, round(thresholds.spike_share * steps))

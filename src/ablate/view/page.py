@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from ablate.config import VerdictConfig, flatten, parse
 from ablate.record import Run, State
+from ablate.sweep import nearest_checkpoint
 from ablate.verdict import Verdict
 from ablate.view.around import check_step, course_table, fastest_table, growth_around, probes_table
 from ablate.view.configs import differences
@@ -34,8 +35,8 @@ def run_page(
     if step is not None:
         check_step(run, step)
     elif original(run.folder) is not None and len(run.series()):
-        bad = facts.summary.get("first_bad_step")
-        step = bad if isinstance(bad, int) else int(run.series().steps[-1])
+        bad = _onset(facts)
+        step = int(run.series().steps[-1]) if bad is None else bad
     names = [name for name, _ in growth_around(run, step)[0]]
     tables = [
         _outcome(run, facts),
@@ -69,6 +70,7 @@ def _outcome(run: Run, facts: RunFacts) -> Table:
     rows: list[tuple[str, object]] = [
         ("verdict", facts.verdict or "-"),
         *(("why", line) for line in why),
+        *([] if (onset := _onset(facts)) is None else [("broke down", f"at step {onset}")]),
         ("final val", loss(facts.val)),
         ("state", facts.state + (f": {one_line(facts.reason)}" if facts.reason else "")),
         ("steps", f"{facts.step if facts.step is not None else 0} of {facts.flat.get('optim.steps', '?')}"),
@@ -79,11 +81,32 @@ def _outcome(run: Run, facts: RunFacts) -> Table:
     return table(FACTS, rows, title=f"{facts.study}/{facts.folder.name}")
 
 
+def _onset(facts: RunFacts) -> int | None:
+    """The step at which the run broke down; None if it did not, or has not ended."""
+    onset = facts.summary.get("onset_step", facts.summary.get("first_bad_step"))
+    return onset if isinstance(onset, int) else None
+
+
+def _again(facts: RunFacts) -> list[tuple[str, str]]:
+    """The commands that repeat the run: the whole of it, and from before its breakdown."""
+    repeat = f"ablate rerun {shlex.quote(str(facts.folder.path))}"
+    if (onset := _onset(facts)) is None:
+        return [("repeat", repeat)]
+    before = max(0, onset - 1)
+    start = nearest_checkpoint(facts.folder, before)
+    begins = "step 0: no checkpoint remains" if start is None else f"the checkpoint of step {start}"
+    return [
+        ("repeat", repeat),
+        ("look into it", f"{repeat} --from-step {before}"),
+        ("", f"(probes every step; begins at {begins})"),
+    ]
+
+
 def _where(facts: RunFacts) -> Table:
     folder = facts.folder
     rows = [
         ("folder", str(folder.path)),
         ("log", str(folder.stdout)),
-        *([] if original(folder) else [("repeat", f"ablate rerun {shlex.quote(str(folder.path))}")]),
+        *([] if original(folder) else _again(facts)),
     ]
     return table(("what", "where"), rows, title="paths", whole=("where",))

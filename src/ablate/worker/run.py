@@ -172,9 +172,9 @@ def _check_code(folder: RunFolder, config: Config, present: str) -> None:
 
 
 def _tidy(folder: RunFolder, config: Config) -> None:
-    """Let go of checkpoints; the newest from before a divergence stays."""
+    """Let go of checkpoints; the newest from before a breakdown stays."""
     summary = Run(folder).summary
-    tidy(folder.checkpoint, config.run.keep, None if summary is None else summary["first_bad_step"])
+    tidy(folder.checkpoint, config.run.keep, None if summary is None else summary["onset_step"])
 
 
 def _whole(run: Run) -> bool:
