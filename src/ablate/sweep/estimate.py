@@ -9,8 +9,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from ablate.config import Config, Site, UserError
+from ablate.config import Config, Device, Site, UserError
 from ablate.record import Run, RunFolder, find_runs
+from ablate.sweep import slots
 
 # What the time of a step depends on, as far as a configuration says it.
 SHAPE = (
@@ -62,19 +63,28 @@ def cost(config: Config, description: Mapping[str, Any]) -> Cost:
 class Duration:
     """`seconds`: one run after another, of `measured` runs; the time of `unknown` others is not known.
 
-    `sources`: how many recorded runs of this machine the times come from.
+    `longest`: seconds of the longest run; `sources`: how many recorded runs of this machine the times come
+    from; `slots`: how many runs work at once.
     """
 
     seconds: float
+    longest: float
     measured: int
     unknown: int
     sources: int
+    slots: int
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds until the last run has ended, with every slot at work until then; never below `longest`."""
+        return max(self.seconds / self.slots, self.longest)
 
 
 def estimate_time(root: Path, configs: Sequence[Config]) -> Duration:
-    """How long these runs take one after another, from recorded runs of this machine below `root`.
+    """How long these runs take in a launch, from recorded runs of this machine below `root`.
 
-    A recorded run counts for runs of the same shape (`SHAPE`) and device choice, by its seconds a step.
+    A recorded run counts for runs of the same shape (`SHAPE`) and device choice, by its seconds a step. How
+    many runs work at once is resolved as the launch does it (`sweep.jobs`, cores, GPUs).
     """
     wanted: dict[Shape, int] = defaultdict(int)
     runs: dict[Shape, int] = defaultdict(int)
@@ -83,12 +93,23 @@ def estimate_time(root: Path, configs: Sequence[Config]) -> Duration:
         wanted[shape] += config.optim.steps
         runs[shape] += 1
     times = _measured(root, set(wanted)) if wanted else {}
+    pace = {shape: statistics.median(found) for shape, found in times.items()}  # seconds a step
+    known = [c for c in configs if _shape(c) in pace]
     return Duration(
-        seconds=sum(statistics.median(times[s]) * steps for s, steps in wanted.items() if s in times),
+        seconds=sum(pace[shape] * steps for shape, steps in wanted.items() if shape in pace),
+        longest=max((pace[_shape(c)] * c.optim.steps for c in known), default=0.0),
         measured=sum(n for shape, n in runs.items() if shape in times),
         unknown=sum(n for shape, n in runs.items() if shape not in times),
         sources=sum(map(len, times.values())),
+        slots=_slots(configs) if known else 1,
     )
+
+
+def _slots(configs: Sequence[Config]) -> int:
+    """How many of these runs a launch carries out at once, by the terms of the first one."""
+    names = slots.gpus() if any(c.run.device is not Device.cpu for c in configs) else ()
+    threads = max(c.run.threads for c in configs)
+    return min(slots.runs_at_once(configs[0].sweep.jobs, threads, names), len(configs))
 
 
 def _measured(root: Path, wanted: set[Shape]) -> dict[Shape, list[float]]:

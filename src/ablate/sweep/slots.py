@@ -34,6 +34,14 @@ def jobs_by_cores(threads: int) -> int:
     return max(1, usable_cores() // threads)
 
 
+def runs_at_once(jobs: int | None, threads: int, gpu_names: Sequence[str]) -> int:
+    """Slots of a launch: `jobs` where it is given, else one per GPU, or per core and threads; never more
+    than there are GPUs.
+    """
+    wanted = jobs or len(gpu_names) or jobs_by_cores(threads)
+    return min(wanted, len(gpu_names)) if gpu_names else wanted
+
+
 def gpus() -> tuple[str, ...]:
     """Names (UUIDs) of the GPUs that runs may use; none where there is no NVIDIA driver.
 

@@ -130,12 +130,11 @@ def cost_words(plan: Plan, arms: Sequence[PlannedArm], descriptions: Description
 
 
 def time_words(time: Duration) -> str:
-    """The time estimate with where it comes from."""
+    """The time estimate, with how many runs share it and where it comes from."""
     if not time.measured:
         return "time unknown until a run is measured" if time.unknown else "no time"
-    words = (
-        f"about {duration(time.seconds)} one after another, by {plural(time.sources, 'run')} measured here"
-    )
+    pace = f"{time.slots} runs at once" if time.slots > 1 else "one run after another"
+    words = f"about {duration(time.elapsed)}, {pace}, by {plural(time.sources, 'run')} measured here"
     return words + (f", and {plural(time.unknown, 'run')} of unknown time" if time.unknown else "")
 
 
