@@ -56,5 +56,5 @@ def recorded_status(folder: RunFolder) -> Status | None:
             updated=float(raw["updated"]),
             code_sha=raw["code_sha"],
         )
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, IsADirectoryError, ValueError, KeyError, TypeError):
         return None
