@@ -90,6 +90,29 @@ def test_status_counts_and_names_causes(ablate, tiny: tuple[str, ...]) -> None: 
     assert (refused.code, "try: t" in refused.err) == (2, True)
 
 
+@pytest.mark.parametrize("name", ["t", "t/", "runs/t", "./runs/t/", "."])
+def test_a_study_is_known_by_its_folder_too(  # type: ignore[no-untyped-def]
+    name: str, ablate, tiny: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Claim.take(four([*tiny, f"run.root={tmp_path / 'runs'}"])[3]).finish(State.done)
+    if name == ".":
+        monkeypatch.chdir("runs/t")
+    assert "4 runs: 2 done, 1 failed, 1 preempted" in ablate("status", name).out
+    assert len(json.loads(ablate("ls", name, "--json").out)) == 4
+    assert ablate("show", name).out.startswith("study t")
+    refused = ablate("rerun", name)
+    assert (refused.code, "is a study" in refused.err, "try: ablate ls t" in refused.err) == (2, True, True)
+
+
+@pytest.mark.parametrize("command", ["status", "ls", "retry", "report"])
+def test_a_study_that_is_not_there_is_named(command: str, ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    four(tiny)
+    for name in ("runs/x", "", "tt"):
+        shown = ablate(command, name)
+        assert (shown.code, shown.err.startswith("error: ")) == (2, True)
+        assert "t" in shown.err.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("option", "expected"), [((), ["done", "done"]), (("--failed",), ["done", "preempted"])]
 )

@@ -41,6 +41,27 @@ def test_bad_usage_is_2(words: tuple[str, ...], ablate) -> None:  # type: ignore
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        (("sweep", "--jobs", "4"), ["unrecognized arguments: --jobs", "try: sweep.jobs=…"]),
+        (("sweep", "--lr=3", "seed=0,1"), ["try: optim.lr=3"]),
+        (("sweep", "--dry-run"), ["allowed: --plan", "try: settings as key=value"]),
+        (("train", "--qqqq"), ["try: settings as key=value"]),
+        (("retry", "t", "--filed"), ["try: --failed"]),
+        (("ls", "--fitler", "x"), ["try: --filter"]),
+        (("status", "t", "--forever"), ["allowed: --watch, --every, --root"]),
+        (("status", "t", "--every", "-1"), ["--every: -1", "seconds above 0"]),
+        (("status", "t", "--every", "nan"), ["--every: nan", "seconds above 0"]),
+        (("status", "t", "--every", "soon"), ["--every: soon", "seconds above 0"]),
+    ],
+)
+def test_a_mistyped_option_gets_a_suggestion(words: tuple[str, ...], says: list[str], ablate) -> None:  # type: ignore[no-untyped-def]
+    shown = ablate(*words)
+    assert shown.code == 2
+    assert all(word in shown.err for word in says), shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
         (("train", "optim.lrr=1"), ["optim.lrr", "optim.lr"]),
         (("train", "+optim.lrr=1"), ["optim.lr"]),
         (("train", "model.norm=rms"), ["model.norm", "rmsnorm"]),

@@ -73,9 +73,14 @@ REFUSED: list[tuple[str, list[str]]] = [
     ("sweep.retries=9223372036854775807", ["sweep.retries", "≤ 100"]),
     # grammar
     ("optim.lr", ["cannot read the override 'optim.lr'", "optim.lr=…"]),
-    ("optim.lr=1,2,", ["cannot read the override 'optim.lr=1,2,'"]),
+    ("optim.lr=1,2,", ["cannot read the override 'optim.lr=1,2,'", "no space after a comma: optim.lr=a,b"]),
     ("", ["cannot read the override ''"]),
     ("--lr=3", ["cannot read the override '--lr=3'"]),
+    ("bias_stabilty", ["try: experiment=bias_stability"]),
+    ("optim.lr=[1e-3,1e-2]", ["optim.lr = [0.001,0.01]", "try: optim.lr=0.001,0.01"]),
+    ("seed=[0,1]", ["seed = [0,1]", "try: seed=0,1"]),
+    ("seed=0..3", ["seed = 0..3", "try: seed='range(0,4)'"]),
+    ("seed=0-3", ["try: seed='range(0,4)'"]),
     ("hydra.run.dir=x", ["Hydra's own settings"]),
     ("hydra/launcher=x", ["Hydra's own settings"]),
     # between settings

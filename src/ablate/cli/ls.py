@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
-from ablate.record import check_study, collector_paused
+from ablate.cli.studies import existing_study
+from ablate.record import collector_paused
 from ablate.view import Arms, emit, parse_filters, plural, read_all_facts, records, runs_table, select
 
 
@@ -18,12 +19,12 @@ def run(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     filters = parse_filters(args.filter)
     columns = _words(args.columns)
-    root = Path(args.root)
-    if args.study is not None:
-        check_study(root, args.study)
-    runs = read_all_facts(root, args.study)
+    root, study = Path(args.root), args.study
+    if study is not None:
+        root, study = existing_study(root, study)
+    runs = read_all_facts(root, study)
     if not runs and not args.json:
-        print(f"no runs under {root / (args.study or '')}", file=sys.stderr)
+        print(f"no runs under {root / (study or '')}", file=sys.stderr)
         return ALL_DONE
     arms = Arms.by_study(runs)
     chosen = select(runs, filters, _words(args.sort), arms)

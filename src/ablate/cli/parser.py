@@ -1,14 +1,20 @@
 """The command line: one argparse parser per command; the commands' own modules load when they run."""
 
 import argparse
+import contextlib
+import difflib
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import NoReturn
 
 from ablate import __version__
 
 OVERRIDES = "configuration overrides, key=value or group=option; `ablate config --keys` lists the keys"
+STUDY = "a study: its name, or its folder"
+LONGEST_S = 86_400.0  # between two looks of `status --watch`
 RUN = "a run: its folder, or the beginning of its id, alone or as study/id"
 
 
@@ -67,7 +73,7 @@ def _rerun(parser: argparse.ArgumentParser) -> None:
 
 
 def _ls(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", nargs="?", metavar="STUDY", help="a study (default: all)")
+    parser.add_argument("study", nargs="?", metavar="STUDY", help=f"{STUDY} (default: all)")
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
     parser.add_argument(
         "--filter",
@@ -83,16 +89,23 @@ def _ls(parser: argparse.ArgumentParser) -> None:
 
 
 def _status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="a study")
+    parser.add_argument("study", metavar="STUDY", help=STUDY)
     parser.add_argument("--watch", action="store_true", help="print again and again until nothing runs")
     parser.add_argument(
-        "--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default: %(default)s)"
+        "--every", type=_seconds, default=2.0, metavar="SECONDS", help="with --watch (default: %(default)s)"
     )
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
 
 
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < (seconds := float(text)) <= LONGEST_S:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text} (allowed: a number of seconds above 0, at most a day)")
+
+
 def _retry(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="a study")
+    parser.add_argument("study", metavar="STUDY", help=STUDY)
     parser.add_argument("--failed", action="store_true", help="only failed runs, not killed or stopped ones")
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
 
@@ -108,8 +121,34 @@ def _show(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="a study: its folder's name below --root")
+    parser.add_argument("study", metavar="STUDY", help=STUDY)
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
+
+
+class _Parser(argparse.ArgumentParser):
+    """One that guesses what a mistyped option stands for: another option, or a setting (`--jobs 4`)."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.match(r"unrecognized arguments: --?([\w.-]+)(?:[= ]([^-]\S*))?", message)
+        if unknown is not None:
+            message += _option_meant(unknown[1], unknown[2], self.format_usage())
+        super().error(message)
+
+
+def _option_meant(name: str, value: str | None, usage: str) -> str:
+    options = re.findall(r"--([a-z-]+)", usage)
+    allowed = "\n  allowed: " + ", ".join(f"--{option}" for option in options)
+    near = difflib.get_close_matches(name, options, n=1, cutoff=0.7)
+    if near:
+        return f"\n  try: --{near[0]}"
+    if "key=value" not in usage:
+        return allowed if options else ""
+    from ablate.config.fields import nearest_keys
+
+    keys = nearest_keys(name.replace("-", "_"))
+    if keys:
+        return f"\n  try: {keys[0]}={value or '…'}"
+    return f"{allowed if options else ''}\n  try: settings as key=value, without dashes"
 
 
 COMMANDS = {
@@ -201,7 +240,7 @@ def parse(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
         top.error("which command?")
     name = words[0]
     command = COMMANDS[name]
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"ablate {name}",
         description=textwrap.fill(command.description, 80),
         epilog=f"example:\n  {command.example}",

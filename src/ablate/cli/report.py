@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
+from ablate.cli.studies import meant_study
 from ablate.view import (
     Results,
     answer_command,
@@ -20,9 +21,10 @@ from ablate.view import (
 def run(args: argparse.Namespace) -> int:
     """Print and write; runs that go on meanwhile are shown as far as they are."""
     root = Path(args.root)
-    results = study_results(root, args.study)
-    page = write_report(root, args.study, results)
-    show_study(results, f"study {args.study}", answer_command(page.parent, args.study))
+    root, study = meant_study(root, args.study) or (root, args.study)
+    results = study_results(root, study)
+    page = write_report(root, study, results)
+    show_study(results, f"study {study}", answer_command(page.parent, study))
     print(f"page: {page}")
     return ALL_DONE
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.overrides import changes
+from ablate.cli.studies import meant_study
 from ablate.cli.work import work
 from ablate.config import UserError
 from ablate.record import Run, RunFolder, State, find_run
@@ -15,7 +16,7 @@ from ablate.view import clean, comparison_lines
 
 def run(args: argparse.Namespace) -> int:
     """Train the repetition and compare. 0 if exact or overridden, 1 if rows differ otherwise."""
-    source = find_run(Path(args.root), args.target)
+    source = _find(Path(args.root), args.target)
     overrides = changes(args.overrides)
     original = Run(source)
     if not len(original.series()):
@@ -35,6 +36,19 @@ def run(args: argparse.Namespace) -> int:
         look = ["ablate", "show", str(repetition.folder.path), "--step", str(args.from_step)]
         print(f"the probes around step {args.from_step}: {shlex.join(look)}")
     return ALL_DONE if comparison.exact or overrides else SOME_FAILED
+
+
+def _find(root: Path, target: str) -> RunFolder:
+    try:
+        return find_run(root, target)
+    except UserError:
+        study = meant_study(root, target)
+        if study is None:
+            raise
+    place = "" if study[0] == Path("runs") else f" --root {study[0]}"
+    raise UserError(
+        f"{target} is a study; its runs are repeated one by one", hint=f"ablate ls {study[1]}{place}"
+    )
 
 
 def _announce(source: RunFolder, repetition: Repetition, from_step: int | None) -> None:

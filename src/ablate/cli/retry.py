@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
-from ablate.cli.status import existing_study
+from ablate.cli.studies import existing_study
 from ablate.cli.work import work
 from ablate.record import State
 from ablate.sweep import BROKEN, broken_runs, queue_again
@@ -14,19 +14,18 @@ from ablate.view import emit, plural, read_facts, study_table
 
 def run(args: argparse.Namespace) -> int:
     """Launch them with the settings they were frozen with; print their table."""
-    root = Path(args.root)
-    existing_study(root, args.study)
+    root, study = existing_study(Path(args.root), args.study)
     states = {State.failed} if args.failed else BROKEN
-    runs = broken_runs(root, args.study, states)
+    runs = broken_runs(root, study, states)
     if not runs:
-        print(f"{root / args.study}: nothing to launch again ({', '.join(sorted(states))}: none)")
+        print(f"{root / study}: nothing to launch again ({', '.join(sorted(states))}: none)")
         return ALL_DONE
     counts = Counter(run.state for run in runs)
     words = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-    print(f"{root / args.study}: {plural(len(runs), 'run')} to launch again ({words})", flush=True)
+    print(f"{root / study}: {plural(len(runs), 'run')} to launch again ({words})", flush=True)
     folders = queue_again(runs, print)
     configs = {run.folder.name: run.config for run in runs}
-    resume = ["ablate", "retry", args.study, *(["--root", args.root] if args.root != "runs" else [])]
+    resume = ["ablate", "retry", study, *(["--root", str(root)] if root != Path("runs") else [])]
     _, code = work(folders, configs, resume)
-    emit(study_table([read_facts(folder) for folder in folders], title=f"study {args.study}"))
+    emit(study_table([read_facts(folder) for folder in folders], title=f"study {study}"))
     return code

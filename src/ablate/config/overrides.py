@@ -1,5 +1,6 @@
 """What a command line asks for, read with Hydra's override grammar and checked before Hydra composes."""
 
+import difflib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,15 +77,24 @@ def _grammar(text: str) -> Any:
             raise error.__cause__ from None
         jargon = " ".join(str(error).partition(" expecting ")[0].split())
         reason = jargon if "=" in text else "expected key=value"
-        quotes = (
-            "quotes around special characters, as in data.paths='[\"~/a b.txt\"]' or run.notes='\"a, b\"'"
-        )
-        hint = quotes if "=" in text else None if text.startswith("-") else f"{text}=…"
-        if "logspace(" in text:
-            hint = f"{text.partition('=')[0]}=logspace(1e-4,1e-1,7)"
         raise UserError(
-            f"cannot read the override {text!r} ({reason})", allowed="key=value", hint=hint
+            f"cannot read the override {text!r} ({reason})", allowed="key=value", hint=_meant(text)
         ) from None
+
+
+def _meant(text: str) -> str | None:
+    """What somebody may have meant by a text that is no override."""
+    key, equals, _ = text.partition("=")
+    if equals:
+        if "logspace(" in text:
+            return f"{key}=logspace(1e-4,1e-1,7)"
+        if text.rstrip().endswith(","):
+            return f"no space after a comma: {key}=a,b"
+        return "quotes around special characters, as in data.paths='[\"~/a b.txt\"]' or run.notes='\"a, b\"'"
+    if text.startswith("-"):
+        return None
+    experiments = difflib.get_close_matches(text, group_options().get("experiment", []), n=1, cutoff=0.75)
+    return f"experiment={experiments[0]}" if experiments else f"{text}=…"
 
 
 @cache

@@ -1,16 +1,18 @@
 """One raw value (from YAML or the command line) to its typed form, or an error that says what would do."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ablate.config.bias import WORDS
 from ablate.config.enums import Site
-from ablate.config.errors import ConfigError
+from ablate.config.errors import ConfigError, shown
 from ablate.config.fields import FieldInfo, Kind, nearest
 
 LARGEST = 2**63 - 1
+_RANGE = re.compile(r"(\d{1,9})(?:\.\.|\.\.\.|-|:)(\d{1,9})")
 TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})  # reorder what is shown
 
 
@@ -49,6 +51,15 @@ def _refuse(info: FieldInfo, value: object, meant: object = None) -> ConfigError
     return ConfigError.setting(info.key, value, info.allowed, _assignment(info, meant))
 
 
+def _swept(value: object) -> str | None:
+    """How several values are written, for what looks like a list or a range of numbers."""
+    numbers = (int, float)
+    if isinstance(value, list | tuple) and value and all(isinstance(item, numbers) for item in value):
+        return ",".join(shown(item) for item in value)
+    ends = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    return f"'range({ends[1]},{int(ends[2]) + 1})'" if ends is not None else None
+
+
 def _number_in(text: str) -> float | None:
     try:
         number = float(text)
@@ -64,14 +75,14 @@ def _integer(info: FieldInfo, value: object) -> int:
         return value
     number = value if isinstance(value, float) else _number_in(value) if isinstance(value, str) else None
     whole = number is not None and math.isfinite(number) and number.is_integer() and abs(number) <= LARGEST
-    raise _refuse(info, value, int(number) if whole and number is not None else None)
+    raise _refuse(info, value, int(number) if whole and number is not None else _swept(value))
 
 
 def _number(info: FieldInfo, value: object) -> float:
     if isinstance(value, str):
         raise _refuse(info, value, _number_in(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _refuse(info, value)
+        raise _refuse(info, value, _swept(value))
     # Whole numbers first: one of hundreds of digits has no float.
     if (isinstance(value, int) and abs(value) > LARGEST) or not math.isfinite(value):
         raise ConfigError.setting(info.key, value, f"{info.allowed}, finite")
