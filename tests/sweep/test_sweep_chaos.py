@@ -7,63 +7,107 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ablate.config import UserError
 from ablate.record import RunFolder, State, find_runs, read_status
-from ablate.sweep import Task, Terms, launch, pool
+from ablate.sweep import Task, Terms, launch, queue
 from ablate.sweep import freeze as freeze_plan
 from ablate.sweep import plan as make_plan
 
-SECONDS = 60.0
-RUNS = 12
+SECONDS = 120.0
+DECK = {"run": 6, "zygote": 2, "launcher": 1}  # kinds of kills, drawn like cards
+FEWEST = 4  # runs left to do; a study with fewer grows by as many when it is launched again
+FULL_BYTES = 4_000  # how long a file can get while the disk is full: enough to say so, not to go on
 
 
 class Fire:
     """A sweep that is killed and started again, and everything that happens to it meanwhile."""
 
-    def __init__(self, request: list[str], marked: Any, seed: int) -> None:
-        self.request, self.marked, self.chance = request, marked, random.Random(seed)
-        self.struck: list[str] = []
+    def __init__(self, request: list[str], root: Path, marked: Callable[[], list[int]], seed: int) -> None:
+        self.request, self.root, self.marked = request, root, marked
+        self.chance = random.Random(seed)
+        self.deck: list[str] = []
+        self.struck: Counter[str] = Counter()
+        self.done: dict[str, int] = {}  # runs by name, with the attempt that did them
         self.done_twice: list[str] = []
-        self.done: dict[str, int] = {}
         self.filled = False  # has a run met a full disk?
-        self.launcher = self.start(preexec_fn=_small_disk)
+        self.runs = FEWEST
+        self.launcher = self.start()
 
-    def start(self, **how: Any) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "ablate", "sweep", *self.request, "sweep.jobs=2", "sweep.retries=1"]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+    def seeds(self) -> str:
+        return f"seed=range(0,{self.runs})"
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        """Launch the study; one that is almost done has become larger."""
+        command = [sys.executable, "-m", "ablate", "sweep", *self.request, self.seeds()]
+        return subprocess.Popen(
+            [*command, "sweep.jobs=2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def rage(self, seconds: float) -> None:
+        """Strike again and again; the disk is full from a quarter of the time on, until a run has met it."""
+        begun = time.monotonic()
+        while (passed := time.monotonic() - begun) < seconds:
+            time.sleep(self.chance.uniform(0.5, 3.0))
+            self.look()
+            self.limit_files(passed > seconds / 4 and not self.filled)
+            if passed > seconds / 2 and not self.struck["halt"]:
+                self.strike("halt")
+            self.deck = self.deck or self.chance.sample(list(DECK), sum(DECK.values()), counts=DECK.values())
+            if self.strike(self.deck[-1]):
+                self.deck.pop()
+            if self.launcher.poll() is not None:
+                self.runs += FEWEST if self.runs - len(self.done) < FEWEST else 0
+                self.launcher = self.start()
+        self.limit_files(False)
+        self.launcher.kill()
+        self.launcher.wait()
 
     def victim(self, kind: str) -> int | None:
-        """A process of this kind; runs have the command line of the zygote, whose children they are."""
-        zygotes = [p for p in self.marked() if b"ablate.worker.zygote" in _read(p, "cmdline")]
-        runs = [p for p in zygotes if _parent(p) in zygotes or _parent(p) == 1]
+        """A process of this kind; a run leads a session of its own, its zygote does not."""
         if kind == "launcher":
             return self.launcher.pid if self.launcher.poll() is None else None
+        forked = [p for p in self.marked() if b"ablate.worker.zygote" in _command(p)]
+        runs = [p for p in forked if _session(p) == p]
         # A zygote is killed only once it has given birth: else, on a busy machine, none would ever get there.
-        found = runs if kind == "run" or not runs else [p for p in zygotes if p not in runs]
+        found = [p for p in forked if p not in runs and runs] if kind == "zygote" else runs
         return self.chance.choice(found) if found else None
 
-    def strike(self, kind: str) -> None:
+    def strike(self, kind: str) -> bool:
+        """Hit a process, if there is one of this kind."""
         pid = self.victim("run" if kind == "halt" else kind)
         if pid is None:
-            return
+            return False
         try:
             os.kill(pid, signal.SIGSTOP if kind == "halt" else signal.SIGKILL)
         except ProcessLookupError:
-            return
-        self.struck.append(kind)
+            return False
+        if kind == "launcher":
+            self.launcher.wait()
+        self.struck[kind] += 1
+        return True
 
-    def look(self, folders: list[RunFolder]) -> None:
-        """Note what is done; done runs must never be begun again."""
-        for folder in folders:
+    def limit_files(self, full: bool) -> None:
+        """The disk is full, or has room again, for every process of the study."""
+        for pid in self.marked():
             try:
-                status = read_status(folder)
-            except UserError:
+                resource.prlimit(
+                    pid,
+                    resource.RLIMIT_FSIZE,
+                    (FULL_BYTES if full else resource.RLIM_INFINITY, resource.RLIM_INFINITY),
+                )
+            except ProcessLookupError:
                 continue
+
+    def look(self) -> None:
+        """Note what is done; done runs must never be begun again."""
+        for folder in find_runs(self.root, "t"):
+            status = read_status(folder)
             self.filled = self.filled or "is full" in (status.reason or "")
             if folder.name in self.done and status.attempt != self.done[folder.name]:
                 self.done_twice.append(folder.name)
@@ -71,49 +115,43 @@ class Fire:
                 self.done[folder.name] = status.attempt
 
 
-def _read(pid: int, name: str) -> bytes:
+def _command(pid: int) -> bytes:
     try:
-        return Path(f"/proc/{pid}/{name}").read_bytes()
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
 
 
-def _parent(pid: int) -> int:
-    text = _read(pid, "stat").decode(errors="replace")
-    return int(text[text.rindex(")") + 2 :].split()[1]) if ")" in text else 0
-
-
-def _small_disk() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 @pytest.mark.slow
 def test_a_study_under_fire_ends_as_the_undisturbed_one(
     tiny: list[str], recorder: Any, same_rows: Any, marked: Any, tmp_path: Path
 ) -> None:
-    request = [*tiny, "optim.steps=500", "run.checkpoint_every=60", f"seed=range(0,{RUNS})"]
-    calm = freeze_plan(make_plan([*request, "study=calm"]))
-    launch([Task(f) for f in calm], recorder(), Terms(jobs=2))
-    fire = Fire(request, marked, seed=1)
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        time.sleep(fire.chance.uniform(0.5, 3.0))
-        fire.look(find_runs(tmp_path / "runs", "t"))
-        fire.strike(fire.chance.choices(["run", "zygote", "launcher"], [6, 2, 1 if fire.filled else 0])[0])
-        if "halt" not in fire.struck and time.monotonic() > end - SECONDS / 2:
-            fire.strike("halt")
-        if fire.launcher.poll() is not None and time.monotonic() < end:
-            fire.launcher = fire.start()
-    fire.launcher.kill()
-    fire.launcher.wait()
-    assert {"run", "zygote", "launcher", "halt"} <= set(fire.struck), fire.struck
-    assert fire.filled
-    last = fire.start()
-    assert last.wait(300) == 0
-    folders = find_runs(tmp_path / "runs", "t")
-    fire.look(folders)
+    request = [*tiny, "optim.steps=500", "run.checkpoint_every=60"]
+    fire = Fire(request, tmp_path / "runs", marked, seed=1)
+    fire.rage(SECONDS)
+    attempts = sum(read_status(f).attempt for f in find_runs(tmp_path / "runs", "t"))
+    told = f"{dict(fire.struck)}, {len(fire.done)} of {fire.runs} runs done in {attempts} attempts"
+    print(told)
+    assert all(fire.struck[kind] >= count for kind, count in DECK.items()), told
+    assert fire.struck["halt"] == 1, told
+    assert fire.filled, told
+    assert len(fire.done) < fire.runs, told
+    assert fire.start().wait(300) == 0
+    assert marked() == []
+    fire.look()
     assert fire.done_twice == []
-    assert [read_status(f).state for f in folders] == [State.done] * RUNS
+    folders = find_runs(tmp_path / "runs", "t")
+    assert [read_status(f).state for f in folders] == [State.done] * fire.runs
+    assert all(not f.claim(read_status(f).attempt + 1).exists() for f in folders)
+    calm = freeze_plan(make_plan([*request, fire.seeds(), "study=calm"]))
+    launch([Task(f) for f in calm], recorder(), Terms(jobs=2))
     by_id = {f.id: f for f in calm}
     assert all(same_rows(f, by_id[f.id]) for f in folders)
 
@@ -122,7 +160,7 @@ def test_a_study_under_fire_ends_as_the_undisturbed_one(
 def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(
     tiny: list[str], recorder: Any, rows: Any, pid_of: Any, marked: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "SILENCE_S", 9.0)
+    monkeypatch.setattr(queue, "SILENCE_S", 9.0)
     (folder,) = freeze_plan(make_plan([*tiny, "optim.steps=150"]))
 
     def halt(_: RunFolder) -> None:
