@@ -16,15 +16,15 @@ from ablate.verdict.windows import rolling, smooth_window
 class Standing:
     """How a run stands after some of its rows, as a function of their excess alone.
 
-    A row is *well* while the running mean of the excess lies within `well` of the best gain so far, or within
-    `cap` of the scale, above its lowest: mean ≤ lowest + max(well · max(gap − lowest, 0), cap · scale). The
-    gain is that of the verdict's `giveback`. Before the first full window the mean is over the rows there
-    are. From the first non-finite value on no row is well, and none is looked at.
+    A row is *well* while the running mean of the excess has lost no more than `well` of the best gain so far:
+    mean ≤ lowest + well · max(gap − lowest, scale). The gain is that of the verdict's `giveback`; one smaller
+    than the scale would make noise count as a loss. Before the first full window the mean is over the rows
+    there are. From the first non-finite value on no row is well, and none is looked at.
 
     Rows may be given in blocks of any length: what follows from them is the same, bit for bit.
     """
 
-    gap: float  # NaN ("not known") counts as no gain: `cap` alone decides
+    gap: float  # NaN ("not known") counts as no gain
     thresholds: VerdictConfig
     window: int
     rows: int = 0  # looked at
@@ -68,7 +68,8 @@ class Standing:
         known_R = np.concatenate((self._recent_W, excess_R))
         mean_R = self._means(known_R, excess_R.size)
         lowest_R = np.minimum(np.minimum.accumulate(_or(mean_R, np.inf)), self.lowest)
-        well_R = np.isfinite(mean_R) & (mean_R <= lowest_R + self._margin(lowest_R))
+        gain_R = np.fmax(self.gap - lowest_R, scale_of(self.gap, self.thresholds))
+        well_R = np.isfinite(mean_R) & (mean_R <= lowest_R + self.thresholds.well * gain_R)
         row_R = np.arange(self.rows, self.rows + excess_R.size)
         last_R = np.maximum.accumulate(np.where(well_R, row_R, self.last_well))
         rise_R = np.nan_to_num(mean_R - lowest_R, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
@@ -83,10 +84,6 @@ class Standing:
             well_before=int(last_R[top]) if higher else self.well_before,
             _recent_W=known_R[max(0, known_R.size - (self.window - 1)) :],
         )
-
-    def _margin(self, lowest_R: Floats) -> Floats:
-        th = self.thresholds
-        return np.maximum(th.well * np.fmax(self.gap - lowest_R, 0.0), th.cap * scale_of(self.gap, th))
 
     def _means(self, known_R: Floats, new: int) -> Floats:
         """The running mean that ends with each new row; `known_R`: older rows and the new ones."""
