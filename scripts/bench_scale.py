@@ -6,19 +6,21 @@
 data prepared, models described before (the first time costs a worker process: `describe_s`). `ls`: from the
 folders to the printed table; `first_s` without the index that it leaves behind. Times are seconds of wall
 clock and of CPU, in one process, after imports. The folders are copies of one really trained run with each
-run's own configuration.
+run's own configuration and numbers.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import random
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from ablate.cli import main
 from ablate.cli.planning import check_and_summarise
@@ -66,17 +68,27 @@ def _plan(request: list[str]) -> None:
 
 def _make_folders(whole: Plan, template: RunFolder) -> None:
     """Done runs: the template's files, with each run's own configuration in config.yaml and meta.json."""
-    meta = read_json(template.meta)
+    meta, summary = read_json(template.meta), read_json(template.summary)
+    chance = random.Random(0)
     home = whole.root / whole.study
     for cell in whole.cells:
         folder = RunFolder(home / f"{cell.slug}-{cell.run_id}")
         folder.path.mkdir(parents=True)
         folder.config.write_text(dump(cell.config))
         folder.meta.write_text(json.dumps({**meta, "config": flatten(cell.config)}, indent=2))
-        for name in ("status.json", "summary.json", "claim.1", "heartbeat", "stdout.log"):
+        folder.summary.write_text(json.dumps(_varied(summary, chance), indent=2))
+        for name in ("status.json", "claim.1", "heartbeat", "stdout.log"):
             shutil.copyfile(template.path / name, folder.path / name)
         for name in ("metrics.jsonl", "metrics.val.jsonl", "metrics.probe.jsonl", "timing.jsonl"):
             os.link(template.path / name, folder.path / name)
+
+
+def _varied(summary: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """The summary of another run: other numbers, and another linear that grows fastest."""
+    numbers = {k: x * chance.uniform(0.9, 1.1) if isinstance(x, float) else x for k, x in summary.items()}
+    growth = sorted((k for k in numbers if k.startswith("growth/")), key=lambda k: -numbers[k])
+    rest = {k: x for k, x in numbers.items() if k not in growth}
+    return {**rest, **{k: numbers[k] for k in growth}}
 
 
 def _timed(work: Callable[[], object]) -> dict[str, float]:

@@ -1,19 +1,23 @@
 """The index of done runs: used while nothing has changed, never believed against the folders."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ablate.config import dump, flatten, parse, replace
 from ablate.record import Claim, RunFolder, State, create_run, write_json
-from ablate.view import RunFacts, index, read_all_facts, read_facts, runs_table
+from ablate.view import Arms, RunFacts, index, read_all_facts, read_facts, records, runs_table
+from ablate.view.shared import Block, Layered, Row
 
 
-def make(root: Path, number: int) -> RunFolder:
+def make(root: Path, number: int, summary: Mapping[str, object] | None = None) -> RunFolder:
     config = replace(parse({}), {"seed": number, "model.bias": ("none",) if number % 2 else ("all",)})
     folder = create_run(root, "s", "x", f"{number:012x}", dump(config))
     write_json(folder.meta, {"config": flatten(config), "data": {"fingerprint": "f"}})
-    write_json(folder.summary, {"verdict": "stable", "steps": 200, "final/val/loss": float("nan")})
+    write_json(folder.summary, summary or {"verdict": "stable", "steps": 200, "final/val/loss": float("nan")})
     Claim.take(folder).finish(State.done)
     return folder
 
@@ -63,12 +67,27 @@ def test_only_what_changed_is_read_again(tmp_path: Path, reads: Reads) -> None:
     assert len(read_all_facts(tmp_path)) == 3
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"code": "other"}', '{"code": 1, "runs": 3}'])
-def test_a_damaged_index_is_made_anew(tmp_path: Path, reads: Reads, text: str) -> None:
+def spoilt(whole: bytes, kind: str) -> bytes:
+    """An index damaged in some way."""
+    if kind == "cut":
+        return whole[:-10]
+    if kind == "digit":  # one wrong digit in a column that is parsed late
+        place = whole.rindex(b"200")
+        return whole[:place] + b"201" + whole[place + 3 :]
+    if kind == "other code":
+        return whole.replace(b'"code":"', b'"code":"0', 1)
+    return kind.encode()
+
+
+@pytest.mark.parametrize(
+    "kind", ["", "{", "[]\n", '{"code": "other"}\n', "\n\n", "cut", "digit", "other code"]
+)
+def test_a_damaged_index_is_made_anew(tmp_path: Path, reads: Reads, kind: str) -> None:
     for number in range(3):
         make(tmp_path, number)
     first = read_all_facts(tmp_path)
-    (tmp_path / "s" / index.NAME).write_text(text)
+    path = tmp_path / "s" / index.NAME
+    path.write_bytes(spoilt(path.read_bytes(), kind))
     reads.take()
     assert read_all_facts(tmp_path) == first
     assert len(reads.take()) == 3
@@ -92,3 +111,77 @@ def test_small_studies_have_no_index(tmp_path: Path, reads: Reads) -> None:
     make(tmp_path, 1)
     read_all_facts(tmp_path)
     assert not (tmp_path / "s" / index.NAME).exists()
+
+
+SUMMARIES: tuple[Mapping[str, object], ...] = (
+    {"verdict": "stable", "steps": 200, "growth/a": 2.0, "growth/b": 1},
+    {"verdict": "stable", "steps": 200, "growth/b": 2.5, "growth/a": 1.0},  # fastest first
+    {"verdict": "diverged", "steps": 3, "reasons": ["one", "two"], "first_bad_step": None},
+    {"steps": 200},
+)
+
+
+def test_an_index_keeps_every_summary_as_it_is(tmp_path: Path, reads: Reads) -> None:
+    for number, summary in enumerate(SUMMARIES):
+        make(tmp_path, number, summary)
+    first, again = read_all_facts(tmp_path), read_all_facts(tmp_path)
+    assert len(reads.take()) == len(SUMMARIES)
+    assert [list(run.summary.items()) for run in again] == [list(s.items()) for s in SUMMARIES]
+    assert [list(run.flat.items()) for run in again] == [list(run.flat.items()) for run in first]
+    assert records(again, again) == records(first, first)
+    assert [run.summary.get("growth/b", "none") for run in again] == [1, 2.5, "none", "none"]
+    assert [len(run.summary) for run in again] == [4, 4, 4, 1]
+    with pytest.raises(KeyError):
+        _ = again[3].summary["verdict"]
+
+
+def test_arms_are_the_same_from_the_index_and_beside_it(tmp_path: Path, reads: Reads) -> None:
+    folders = [make(tmp_path, number) for number in range(6)]
+    first = read_all_facts(tmp_path)
+    Claim.take(folders[5])  # one that is not in the index among those that are
+    again = read_all_facts(tmp_path)
+    assert [run.state for run in again].count("running") == 1
+    want, got = Arms.of(first), Arms.of(again)
+    assert got == want
+    assert {want.label(run) for run in first} == {"bias=none", "bias=all"}
+    reads.take()
+    read_all_facts(tmp_path)
+    assert reads.take() == [folders[5].id]
+
+
+def test_an_index_is_written_again_only_for_a_share_of_its_runs(
+    tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "OUTDATED", 0.5)
+    folders = [make(tmp_path, number) for number in range(4)]
+    read_all_facts(tmp_path)
+    path = tmp_path / "s" / index.NAME
+    before = path.read_bytes()
+    for count, folder in enumerate(folders[:3], start=1):
+        write_json(folder.summary, {"verdict": "diverged", "steps": count})
+        assert read_all_facts(tmp_path)[count - 1].verdict == "diverged"
+        assert (path.read_bytes() == before) == (count < 3)
+
+
+VALUES = st.one_of(st.none(), st.booleans(), st.integers(0, 2), st.floats(0, 2), st.sampled_from(["1", "a"]))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    values=st.tuples(VALUES, VALUES, VALUES),
+    others=st.tuples(VALUES, VALUES, VALUES),
+    rows=st.lists(st.permutations("abc"), min_size=1, max_size=4),
+)
+def test_shared_mappings_are_what_they_stand_for(
+    values: tuple[object, ...], others: tuple[object, ...], rows: list[list[str]]
+) -> None:
+    flat, base = dict(zip("abc", values, strict=True)), dict(zip("abc", others, strict=True))
+    layered = Layered.of(flat, base)
+    assert repr(layered) == repr(flat)
+    assert layered == flat
+    assert (len(layered), "a" in layered, "z" in layered, layered.get("z", 5)) == (3, True, False, 5)
+    beside = Layered(base, {"z": 1})
+    assert list(beside.items()) == [*base.items(), ("z", 1)]
+    wanted = [{key: flat[key] for key in order} for order in rows]
+    block = Block(*Block.lines_of(wanted))
+    assert repr([dict(Row(block, i)) for i in range(len(rows))]) == repr(wanted)

@@ -6,7 +6,7 @@ from ablate.record.compare import Difference, compare_series
 from ablate.record.create import create_rerun, create_run, write_request
 from ablate.record.disk import finite, read_json, replace_file, write_json
 from ablate.record.errors import Claimed, DiskFull, Finished, Superseded
-from ablate.record.find import check_study, find_run, find_runs, find_studies
+from ablate.record.find import check_study, find_run, find_runs, find_studies, runs_by_study
 from ablate.record.folder import RunFolder
 from ablate.record.process import Owner
 from ablate.record.read import Series, read_series
@@ -47,6 +47,7 @@ __all__ = [
     "read_series",
     "read_status",
     "replace_file",
+    "runs_by_study",
     "status_json",
     "summarise",
     "write_json",

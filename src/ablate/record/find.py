@@ -5,25 +5,32 @@ import os
 from pathlib import Path
 
 from ablate.config import UserError
-from ablate.record.folder import ID_LENGTH, RunFolder, is_run_name, study_path
+from ablate.record.folder import ID_LENGTH, RunFolder, is_name, is_run_name, study_path
 
 SHOWN = 8
+REQUESTS = "requests"
 
 
 def find_runs(root: Path, study: str | None = None) -> list[RunFolder]:
     """Every run folder of a study, or of all studies below `root`, by name; none where there is no folder."""
-    if study is not None:
-        return _runs_in(study_path(root, study))
-    return [run for name in _folders(root) for run in _runs_in(root / name)]
+    return [run for runs in runs_by_study(root, study).values() for run in runs]
+
+
+def runs_by_study(root: Path, study: str | None = None) -> dict[Path, list[RunFolder]]:
+    """The run folders that `find_runs` finds, by the folder of their study."""
+    homes = [root / name for name in _folders(root)] if study is None else [study_path(root, study)]
+    return {home: _runs_in(home) for home in homes}
 
 
 def find_studies(root: Path) -> list[str]:
     """Names of the studies below `root` that hold a run or a request."""
-    return [s for s in _folders(root) if (root / s / "requests").is_dir() or _runs_in(root / s)]
+    return [name for name in _folders(root) if _is_study(root / name)]
 
 
 def check_study(root: Path, study: str) -> None:
     """Raise UserError, with the nearest names, if there is no such study below `root`."""
+    if is_name(study) and _is_study(root / study):
+        return
     studies = find_studies(root)
     if study not in studies:
         near = difflib.get_close_matches(study, studies, n=SHOWN, cutoff=0.5)
@@ -99,6 +106,15 @@ def by_id(home: Path, run_id: str) -> RunFolder | None:
     ending = f"-{run_id}"
     names = sorted(name for name in os.listdir(home) if name.endswith(ending) and is_run_name(name))
     return RunFolder(home / names[0]) if names else None
+
+
+def _is_study(home: Path) -> bool:
+    """Does the folder hold a request or a run? Stops at the first one."""
+    try:
+        with os.scandir(home) as entries:
+            return any((e.name == REQUESTS or is_run_name(e.name)) and e.is_dir() for e in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _runs_in(home: Path) -> list[RunFolder]:

@@ -23,6 +23,9 @@ class RunFolder:
 
     path: Path
 
+    def __hash__(self) -> int:
+        return hash(self.path.name)  # a third of the time that the whole path takes; names hold ids
+
     @property
     def name(self) -> str:
         """`<slug>-<id>`; for a repetition `<slug>-<id>/reruns/<number>`."""
@@ -95,8 +98,13 @@ def study_path(root: Path, study: str) -> Path:
 
 def check_name(what: str, name: str) -> None:
     """Raise UserError unless `name` is a plain, visible file name in portable characters."""
-    if _NAME.fullmatch(name) is None or name == "requests":
+    if not is_name(name):
         raise UserError(f"{what} = {name!r}", allowed="letters, digits and . _ = + - (not first: . -)")
+
+
+def is_name(name: str) -> bool:
+    """Is `name` a plain, visible file name in portable characters, and not that of the requests' folder?"""
+    return _NAME.fullmatch(name) is not None and name != "requests"
 
 
 def is_run_name(name: str) -> bool:

@@ -11,6 +11,7 @@ from functools import cache
 from operator import itemgetter
 
 from ablate.config import WORDS, Activation, ModelConfig, Norm, fields, words_for
+from ablate.view.shared import Layered, changed, common_base
 from ablate.view.text import Rank, rank, value
 
 LR, SEED, DATA_SEED, DATA, BIAS = "optim.lr", "seed", "data.data_seed", "data", "model.bias"
@@ -42,13 +43,14 @@ def factors(flats: Sequence[Flat], keys: Sequence[str]) -> tuple[Factor, ...]:
     A key is left out only when the remaining factors determine it, so no two runs fall together by it.
     The learning rate and the seed determine nothing but the batch order's seed.
     """
-    columns = _columns(flats, keys)
-    varied = {key: values for key in keys if len(values := _values(columns[key])) > 1}
+    found = columns(flats, keys)
+    varied = {key: values for key in found if len(values := _values(found[key])) > 1}
+    texts = {key: [*map(repr, found[key])] for key in varied}
     for key in FOLLOWERS:
         others = [k for k in varied if k not in (key, *AXES, DATA_SEED)]
-        if key in varied and _determined(flats, key, others):
+        if key in varied and _determined(texts, key, others):
             del varied[key]
-    if DATA_SEED in varied and _determined(flats, DATA_SEED, [k for k in varied if k != DATA_SEED]):
+    if DATA_SEED in varied and _determined(texts, DATA_SEED, [k for k in varied if k != DATA_SEED]):
         del varied[DATA_SEED]
     return tuple(Factor(key, values) for key, values in varied.items())
 
@@ -83,7 +85,7 @@ def with_bias_words(flats: Sequence[Flat]) -> list[Flat]:
     words = [bias_words(flat) for flat in flats]
     votes = Counter(word for found in words for word in found)
     return [
-        {**flat, BIAS: max(found, key=lambda word: votes[word])} if found else flat
+        changed(flat, {BIAS: max(found, key=lambda word: votes[word])}) if found else flat
         for flat, found in zip(flats, words, strict=True)
     ]
 
@@ -115,13 +117,22 @@ def short_names(keys: Sequence[str]) -> dict[str, str]:
     return {key: name if last.count(name) == 1 else key for key, name in zip(keys, last, strict=True)}
 
 
-def _columns(flats: Sequence[Flat], keys: Sequence[str]) -> dict[str, tuple[object, ...]]:
-    """The values of each key, in the order of the configurations; None where one lacks it."""
+def columns(flats: Sequence[Flat], keys: Sequence[str]) -> dict[str, tuple[object, ...]]:
+    """The values of each key, in the order of the configurations; None where one lacks it.
+
+    Of configurations that share a base, only the keys in which one differs from it.
+    """
+    base = common_base(flats)
+    rows: Sequence[Flat] = flats
+    if base is not None:
+        rows = [flat.over for flat in flats if isinstance(flat, Layered)]
+        differing = set().union(*rows)
+        keys = [key for key in keys if key in differing]
     try:
-        rows = [*map(itemgetter(*keys, keys[0]), flats)]  # a repeated key: always a tuple
+        found = [*map(itemgetter(*keys, keys[0]), rows)]  # a repeated key: always a tuple
     except (KeyError, IndexError):
         return {key: tuple(flat.get(key) for flat in flats) for key in keys}
-    return dict(zip(keys, zip(*rows, strict=True), strict=False)) if rows else dict.fromkeys(keys, ())
+    return dict(zip(keys, zip(*found, strict=True), strict=False)) if found else dict.fromkeys(keys, ())
 
 
 def _values(column: tuple[object, ...]) -> tuple[object, ...]:
@@ -131,10 +142,7 @@ def _values(column: tuple[object, ...]) -> tuple[object, ...]:
     return tuple({repr(item): item for item in column}.values())
 
 
-def _determined(flats: Sequence[Flat], key: str, others: Sequence[str]) -> bool:
-    seen: dict[tuple[str, ...], str] = {}
-    for flat in flats:
-        rest = tuple(repr(flat.get(other)) for other in others)
-        if seen.setdefault(rest, own := repr(flat.get(key))) != own:
-            return False
-    return True
+def _determined(texts: Mapping[str, Sequence[str]], key: str, others: Sequence[str]) -> bool:
+    """Does no combination of the others' values go with two values of `key`?"""
+    rest = [texts[other] for other in others]
+    return bool(rest) and len({*zip(*rest, strict=True)}) == len({*zip(*rest, texts[key], strict=True)})

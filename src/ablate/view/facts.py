@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from ablate.config import FieldClass, fields, flatten
 from ablate.record import Owner, Run, RunFolder, read_status
-from ablate.view.arms import AXES, DATA, Factor, arm_label, arm_rank, factors, with_bias_words
+from ablate.view.arms import AXES, DATA, Factor, arm_label, arm_rank, columns, factors, with_bias_words
 from ablate.view.follow import last_row
+from ablate.view.shared import changed
 from ablate.view.text import Rank, as_float, one_line, rank
 
 T = TypeVar("T")
@@ -100,13 +101,13 @@ class Arms:
             keys.append(DATA)
             short = _beginnings(prints)
             shown = [short.get(r.fingerprint, "?") for r in whole]
-            flats = [{**flat, DATA: digits} for flat, digits in zip(flats, shown, strict=True)]
+            flats = [changed(flat, {DATA: digits}) for flat, digits in zip(flats, shown, strict=True)]
         varied = factors(flats, keys)
-        keys = [f.key for f in varied if f.key not in AXES]
-        named: dict[str, tuple[str, tuple[Rank, ...]]] = {}  # many runs share an arm
+        told = columns(flats, [f.key for f in varied if f.key not in AXES]).values()
+        arms = [*zip(*(map(repr, column) for column in told), strict=True)] or [()] * len(whole)
+        named: dict[tuple[str, ...], tuple[str, tuple[Rank, ...]]] = {}  # many runs share an arm
         labels, ranks = {}, {}
-        for run, flat in zip(whole, flats, strict=True):
-            arm = repr([flat.get(key) for key in keys])
+        for run, flat, arm in zip(whole, flats, arms, strict=True):
             if arm not in named:
                 named[arm] = arm_label(flat, varied), arm_rank(flat, varied)
             labels[run.folder], ranks[run.folder] = named[arm]
@@ -119,6 +120,8 @@ class Arms:
         for run in runs:
             studies.setdefault(run.study, []).append(run)
         found = [cls.of(group) for group in studies.values()]
+        if len(found) == 1:
+            return found[0]
         return cls(
             tuple(factor for arms in found for factor in arms.factors),
             {folder: label for arms in found for folder, label in arms.labels.items()},
@@ -162,11 +165,17 @@ COLUMNS: Mapping[str, Callable[[RunFacts, Arms], object]] = {
 }
 
 
+def column(runs: Iterable[RunFacts], key: str, arms: Arms) -> list[object]:
+    """`lookup` of the same key for many runs."""
+    if key in COLUMNS:
+        read = COLUMNS[key]
+        return [read(run, arms) for run in runs]
+    return [run.flat[key] if key in run.flat else run.summary.get(key) for run in runs]
+
+
 def lookup(run: RunFacts, key: str, arms: Arms) -> object:
     """A column, configuration key or summary key of a run; None when it has none."""
-    if key in COLUMNS:
-        return COLUMNS[key](run, arms)
-    return run.flat[key] if key in run.flat else run.summary.get(key)
+    return column((run,), key, arms)[0]
 
 
 def _steps(folder: RunFolder, summary: Mapping[str, object]) -> int | None:

@@ -1,10 +1,10 @@
 """The list of runs: one row each, filtered and sorted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ablate.view.arms import BIAS
 from ablate.view.configs import shown
-from ablate.view.facts import SHORT, Arms, RunFacts, lookup
+from ablate.view.facts import SHORT, Arms, RunFacts, column, lookup
 from ablate.view.filters import Filter, resolve, resolve_filters
 from ablate.view.table import Table, table
 from ablate.view.text import clean, loss, number, rank, value
@@ -30,8 +30,8 @@ def select(
     arms = arms or Arms.by_study(runs)
     chosen = [run for run in runs if all(condition.holds(run, arms) for condition in asked)]
     chosen.sort(key=arms.order)
-    for column, downwards in reversed(columns):
-        chosen.sort(key=lambda r: rank(lookup(r, column, arms)), reverse=downwards)
+    for key, downwards in reversed(columns):
+        chosen.sort(key=lambda r: rank(lookup(r, key, arms)), reverse=downwards)
     return chosen
 
 
@@ -46,7 +46,8 @@ def runs_table(
     names = tuple(columns) if columns else (("study",) if len(studies) > 1 else ()) + DEFAULT_COLUMNS
     keys = [resolve(name, runs) for name in names]
     arms = arms or Arms.by_study(runs)
-    rows = [[_cell(key, run, arms) for key in keys] for run in chosen]
+    cells = [_cells(key, chosen, arms) for key in keys]
+    rows = list(zip(*cells, strict=True))
     headings = [HEADINGS.get(name, name) for name in names]
     return table(headings, rows, right=RIGHT, short={"id": SHORT, "data": SHORT}, whole=("path",))
 
@@ -66,16 +67,21 @@ def records(
     ]
 
 
-def _cell(key: str, run: RunFacts, arms: Arms) -> str:
-    item = lookup(run, key, arms)
-    if item is None:
-        return "-"
-    if key == "run.notes":
-        return clean(item, NOTES)
+def _cells(key: str, runs: Sequence[RunFacts], arms: Arms) -> list[str]:
+    """One column's cells, as people read them."""
     if key == BIAS:
-        return shown(run.flat, BIAS)
+        return [shown(run.flat, BIAS) if key in run.flat else "-" for run in runs]
+    show: Callable[[object], str] = _shown
     if key == "final_val" or key.endswith("/loss"):
-        return loss(item)
-    if isinstance(item, float):
-        return number(item, 6)
-    return value(item)
+        show = loss
+    elif key == "run.notes":
+        show = _notes
+    return ["-" if item is None else show(item) for item in column(runs, key, arms)]
+
+
+def _shown(item: object) -> str:
+    return number(item, 6) if isinstance(item, float) else value(item)
+
+
+def _notes(item: object) -> str:
+    return clean(item, NOTES)

@@ -60,7 +60,7 @@ def table(
     whole: Iterable[str] = (),
 ) -> Table:
     """A table of cleaned text; cells longer than `limit` are cut."""
-    cells = tuple(tuple(clean(cell, limit) for cell in row) for row in rows)
+    cells = tuple(_cleaned(row, limit) for row in rows)
     assert all(len(row) == len(columns) for row in cells), "ragged table"
     names = tuple(clean(c) for c in columns)
     return Table(names, cells, title, frozenset(right), dict(short or {}), frozenset(whole))
@@ -68,16 +68,20 @@ def table(
 
 def plain(tab: Table) -> str:
     """Aligned text, two spaces between columns, nothing cut: what pipes and files get."""
-    grid = (tab.columns, *tab.rows)
-    widths = [max(len(row[i]) for row in grid) for i in range(len(tab.columns))]
-    lines = [tab.title] if tab.title else []
-    for row in grid:
-        cells = [
-            cell.rjust(width) if name in tab.right else cell.ljust(width)
-            for name, cell, width in zip(tab.columns, row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    filled = []
+    for name, *cells in zip(tab.columns, *tab.rows, strict=True):
+        width = max(map(len, (name, *cells)))
+        fill = str.rjust if name in tab.right else str.ljust
+        filled.append([fill(cell, width) for cell in (name, *cells)])
+    lines = ["  ".join(row).rstrip() for row in zip(*filled, strict=True)]
+    return "\n".join([tab.title, *lines] if tab.title else lines)
+
+
+def _cleaned(row: Sequence[object], limit: int | None) -> tuple[str, ...]:
+    cells = tuple(map(str, row))
+    if limit is None and "".join(cells).isprintable():
+        return cells
+    return tuple(clean(cell, limit) for cell in cells)
 
 
 def rich_table(tab: Table, width: int) -> "RichTable":
