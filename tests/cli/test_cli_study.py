@@ -113,6 +113,35 @@ def test_a_study_that_is_not_there_is_named(command: str, ablate, tiny: tuple[st
         assert "t" in shown.err.splitlines()[-1]
 
 
+def test_watching_outlasts_the_moments_between_runs(  # type: ignore[no-untyped-def]
+    ablate, tiny: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = four(tiny)[3]
+    looks: list[float] = []
+    claims: list[Claim] = []
+
+    def begin(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            claims.append(Claim.take(waiting))
+        elif len(looks) == 5:
+            claims[0].finish(State.done)
+
+    monkeypatch.setattr("ablate.cli.status.time.sleep", begin)
+    shown = ablate("status", "t", "--watch", "--every", "3")
+    assert (shown.code, len(looks)) == (0, 5)
+    assert shown.out.count("4 runs:") == 6
+    assert "nothing has run" not in shown.out
+
+
+def test_watching_a_study_that_nobody_launches_comes_to_an_end(  # type: ignore[no-untyped-def]
+    ablate, tiny: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four(tiny)
+    monkeypatch.setattr("ablate.cli.status.time.sleep", lambda _: None)
+    assert "nothing has run for 30 s" in ablate("status", "t", "--watch", "--every", "5").out
+
+
 @pytest.mark.parametrize(
     ("option", "expected"), [((), ["done", "done"]), (("--failed",), ["done", "preempted"])]
 )

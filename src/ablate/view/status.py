@@ -30,6 +30,11 @@ class StudyStatus:
         return [(folder, status) for folder, status in self.runs if status.state is State.running]
 
     @property
+    def open(self) -> bool:
+        """May a launch that is under way begin another run at any moment: one that waits, or that died?"""
+        return any(status.state in (State.queued, State.killed) for _, status in self.runs)
+
+    @property
     def broken(self) -> list[tuple[RunFolder, Status]]:
         """Failed, killed and stopped runs."""
         return [(folder, status) for folder, status in self.runs if status.state in BROKEN]
