@@ -104,6 +104,14 @@ def read_status(folder: RunFolder, now: float | None = None) -> Status:
     return status if dead is None else replace(status, state=State.killed, reason=dead)
 
 
+def has_ended(folder: RunFolder) -> bool:
+    """Has the newest attempt written its end? False, too, where that cannot be read."""
+    try:
+        return _newest(folder).state in ENDED
+    except OSError:
+        return False
+
+
 class Heartbeat:
     """Touches the heartbeat file in the background while the block runs, until a newer attempt begins."""
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ablate.config import Config, UserError, VerdictConfig, load
+from ablate.record.cache import read_rows
 from ablate.record.claim import read_status
 from ablate.record.disk import finite, read_json
 from ablate.record.folder import RunFolder
-from ablate.record.read import Series, read_series
+from ablate.record.read import Series
 from ablate.record.series import REDO
 from ablate.record.state import Status
 from ablate.verdict import Curve, Verdict, growth_rate, judge
@@ -66,7 +67,7 @@ class Run:
     def series(self, cadence: str = "") -> Series:
         """The rows of a cadence ("" every step, `val`, `probe`, `timing`); none if there is no such file."""
         if cadence not in self._series:
-            self._series[cadence] = read_series(self.folder.metrics(cadence))
+            self._series[cadence] = read_rows(self.folder, cadence)
         return self._series[cadence]
 
     def curve(self) -> Curve:
