@@ -1,12 +1,18 @@
-"""How long a study of 10,000 runs takes to plan and to list. Prints one JSON line for each.
+"""How long a study of 10,000 runs takes to plan and to list, and the rows of 500 runs to read for a report.
 
-    python scripts/bench_scale.py [--runs 10000]
+    python scripts/bench_scale.py [--runs 10000] [--read 500]
+
+Prints one JSON line for each.
 
 `plan`: from the command line's words to a checked plan with its arms, cost and confound guard; 40 models,
 data prepared, models described before (the first time costs a worker process: `describe_s`). `ls`: from the
 folders to the printed table; `first_s` without the index that it leaves behind. Times are seconds of wall
 clock and of CPU, in one process, after imports. The folders are copies of one really trained run with each
 run's own configuration and numbers.
+
+`report_read`: what a report makes of the rows of 500 runs × 2,000 steps × 60 columns, before it draws; with
+the columns kept beside the text (metrics.parquet), `first_s` while these are written, `text_s` from the text
+alone. All runs have the same made-up rows, in one text file with many names; the columns are a file each.
 """
 
 import argparse
@@ -19,16 +25,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import orjson
 
 from ablate.cli import main
 from ablate.cli.planning import check_and_summarise
 from ablate.config import dump, flatten
-from ablate.record import RunFolder, find_runs, read_json
+from ablate.record import RunFolder, cache, find_runs, read_json
 from ablate.sweep import Plan, describe_models, plan
+from ablate.view import study_results
 
-REACH_S = {"plan": 2.0, "ls": 1.0}
+REACH_S = {"plan": 2.0, "ls": 1.0, "report_read": 5.0}
+SITES = ("q", "k", "v", "o", "up", "gate", "down")
+STEPS = 2000
 TINY = (
     "model=tiny", "model.context=16", "data=synthetic", "data.tokens=4000", "data.vocab_size=32",
     "data.val_tokens=256", "optim.batch=4", "optim.steps=12",
@@ -40,8 +53,8 @@ ARMS = (
 )
 
 
-def bench(runs: int) -> None:
-    """Both measurements, in a folder of its own."""
+def bench(runs: int, read: int) -> None:
+    """All measurements, in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="ablate-bench-") as place, contextlib.chdir(place):
         os.environ["ABLATE_CACHE"] = str(Path(place) / "cache")
         with _silent():
@@ -60,6 +73,44 @@ def bench(runs: int) -> None:
             again = _timed(lambda: main(["ls", "big"]))
             filtered = _timed(lambda: main(["ls", "big", "--filter", "optim.lr>1e-2", "--sort=-final_val"]))
         _line("ls", runs=count, **again, first_s=first["wall_s"], filtered_s=filtered["wall_s"])
+        _bench_read(read)
+
+
+def _bench_read(runs: int) -> None:
+    template = find_runs(Path("runs"), "template")[0]
+    request = [*TINY, *ARMS, f"optim.lr=logspace(1e-4,1,{runs // 40 + 1})", f"optim.steps={STEPS}"]
+    whole = plan([*request, "study=wide"])
+    columns = _make_rows(Path("rows.jsonl"))
+    _make_folders(replace(whole, cells=whole.cells[:runs]), template)
+    for folder in find_runs(Path("runs"), "wide"):
+        folder.metrics().unlink()
+        os.link("rows.jsonl", folder.metrics())
+    time.sleep(3)
+    pays, cache.ENOUGH = cache.ENOUGH, sys.maxsize
+    text = _timed(_read)
+    cache.ENOUGH = pays
+    first, again = _timed(_read), _timed(_read)
+    _line(
+        "report_read", runs=runs, steps=STEPS, columns=columns, **again, first_s=first["wall_s"],
+        text_s=text["wall_s"], text_cpu_s=text["cpu_s"],
+    )  # fmt: skip
+
+
+def _read() -> None:
+    study_results(Path("runs"), "wide")
+
+
+def _make_rows(path: Path) -> int:
+    """A series of 2,000 steps; loss, rate and gradient norm in float32, as a model has them."""
+    linears = [f"b{block:02d}_{site}" for block in range(4) for site in SITES]
+    names = ["step", "train/loss", "train/lr", "grad/norm"]
+    names += [f"{group}/{linear}" for group in ("out", "update") for linear in linears]
+    walk_RC = np.exp(np.cumsum(np.random.default_rng(0).normal(0, 0.01, (STEPS, len(names) - 1)), axis=0))
+    walk_RC[:, :3] = walk_RC[:, :3].astype(np.float32)
+    lines = [orjson.dumps({"schema": 1, "columns": names, "attempt": 1, "from_step": 0})]
+    lines += [orjson.dumps([step, *row]) for step, row in enumerate(walk_RC.tolist())]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return len(names)
 
 
 def _plan(request: list[str]) -> None:
@@ -117,5 +168,7 @@ def _line(name: str, **facts: object) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=10_000)
-    bench(parser.parse_args().runs)
+    parser.add_argument("--read", type=int, default=500)
+    asked = parser.parse_args()
+    bench(asked.runs, asked.read)
     sys.exit(0)
