@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ablate.record import RunFolder, read_series, read_status
@@ -99,17 +98,3 @@ def pid_of() -> Callable[[RunFolder], int]:
 def rows() -> Callable[[RunFolder], int]:
     """How many rows a run has."""
     return lambda folder: len(read_series(folder.metrics()))
-
-
-@pytest.fixture
-def same_rows() -> Callable[[RunFolder, RunFolder], bool]:
-    """Do two runs have the same rows in every compared cadence?"""
-
-    def equal(a: RunFolder, b: RunFolder) -> bool:
-        pairs = [(read_series(a.metrics(c)), read_series(b.metrics(c))) for c in ("", "val", "probe")]
-        return all(
-            x.columns == y.columns and np.array_equal(x.values_RC, y.values_RC, equal_nan=True)
-            for x, y in pairs
-        )
-
-    return equal

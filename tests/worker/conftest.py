@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ablate.config import Config, dump, parse, run_id
 from ablate.data import fingerprint
-from ablate.record import RunFolder, create_run, read_series
+from ablate.record import RunFolder, create_run
 
 TINY: dict[str, dict[str, Any]] = {
     "model": {"layers": 2, "width": 32, "heads": 2, "context": 16},
@@ -77,17 +76,3 @@ def whole(tmp_path_factory: pytest.TempPathFactory, config_of: Any, work: Any) -
     folder = create_run(tmp_path_factory.mktemp("whole"), "whole", "run", name, dump(config))
     assert work(folder) == (0, "")
     return folder
-
-
-@pytest.fixture
-def same_rows() -> Callable[[RunFolder, RunFolder], bool]:
-    """Do two runs have the same rows in every compared cadence?"""
-
-    def equal(a: RunFolder, b: RunFolder) -> bool:
-        pairs = [(read_series(a.metrics(c)), read_series(b.metrics(c))) for c in ("", "val", "probe")]
-        return all(
-            x.columns == y.columns and np.array_equal(x.values_RC, y.values_RC, equal_nan=True)
-            for x, y in pairs
-        )
-
-    return equal
