@@ -2,15 +2,19 @@
 
 import os
 import re
+import shutil
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ablate.config import UserError
 from ablate.record import Claim, DiskFull, RunFolder, State, read_json, read_status, write_json
 from ablate.sweep import BROKEN, Task, Terms, broken_runs, faults, freeze, launch, plan
+from ablate.sweep.zygote import Zygote
 
 POLL_S = 0.02
 
@@ -78,6 +82,37 @@ def test_a_full_disk_leaves_a_failed_run_and_no_exception(
     (result,) = launch([Task(folder)], watch, Terms(retries=0), POLL_S)
     assert result.state is State.failed
     assert re.search(r"killed by SIGKILL.*its status could not be written: .*is full", result.reason or "")
+
+
+def test_a_start_that_is_heard_late_loses_nothing(
+    folder: RunFolder, recorder: Any, marked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = Zygote.messages
+    late: list[dict[str, Any]] = []
+
+    def refusals_first(zygote: Zygote) -> Iterator[dict[str, Any]]:
+        for message in heard(zygote):
+            if "started" in message:
+                late.append(message)
+                continue
+            if "ended" in message:
+                yield late.pop()
+            yield message
+
+    monkeypatch.setattr(Zygote, "messages", refusals_first)
+    shutil.rmtree(folder.path)
+    (result,) = launch([Task(folder)], recorder(), Terms(retries=0), POLL_S)
+    assert result.state is State.queued
+    assert "No such file or directory" in (result.reason or "")
+
+
+@pytest.mark.parametrize("text", [None, "model: [", "model: {width: x}"])
+def test_a_run_whose_configuration_is_unreadable_is_named(folder: RunFolder, text: str | None) -> None:
+    Claim.take(folder).finish(State.failed, "why not")
+    folder.config.unlink() if text is None else folder.config.write_text(text)
+    with pytest.raises(UserError, match=f"{folder.name} cannot be launched again") as caught:
+        broken_runs(folder.path.parents[1], "t", BROKEN)
+    assert "move that folder elsewhere" in str(caught.value)
 
 
 def test_a_log_that_cannot_be_opened_fails_the_run(folder: RunFolder, recorder: Any, marked: Any) -> None:

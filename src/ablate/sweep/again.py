@@ -27,8 +27,19 @@ def broken_runs(root: Path, study: str, states: Collection[State] = BROKEN) -> l
     for folder in find_runs(root, study):
         state = read_status(folder).state
         if state in states:
-            found.append(Broken(folder, state, load(folder.config)))
+            found.append(Broken(folder, state, _config(folder)))
     return found
+
+
+def _config(folder: RunFolder) -> Config:
+    try:
+        return load(folder.config)
+    except (UserError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(
+            f"{folder.path} cannot be launched again, its config.yaml is not readable: {reason}",
+            hint="move that folder elsewhere; the sweep that made it makes it anew",
+        ) from None
 
 
 def queue_again(runs: list[Broken], announce: Callable[[str], None]) -> list[RunFolder]:

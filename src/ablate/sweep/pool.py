@@ -1,5 +1,6 @@
 """The launcher's loop: slots, the zygote and what it says, and the watch over runs at work."""
 
+import contextlib
 import os
 import select
 import signal
@@ -29,6 +30,7 @@ class Pool:
         self.watch, self.poll, self.signals = watch, poll, signals
         self.queue = Queue(tasks, watch, terms, self._wind_down)
         self.working: list[AtWork] = []
+        self.refusals: dict[int, str] = {}  # by process; one may be heard before its start
         self.zygote: Zygote | None = None
         self.deaths = 0
         self.results_then = 0  # at the last death
@@ -148,8 +150,7 @@ class Pool:
                         self.working.remove(at)
                         self.queue.fault(at.waiting, reason)
                 case {"refused": pid, "reason": reason}:
-                    for at in self._with(pid):
-                        at.refusal = reason
+                    self.refusals[pid] = reason
                 case {"ended": pid, "code": code}:
                     for at in self._with(pid):
                         self._ended(at, code)
@@ -157,20 +158,18 @@ class Pool:
                     self._zygote_stops()
 
     def _of(self, path: str) -> list[AtWork]:
-        return [at for at in self.working if at.process is None and str(at.folder.path) == path]
+        return [at for at in self.working if at.pid is None and str(at.folder.path) == path]
 
     def _with(self, pid: int) -> list[AtWork]:
-        return [at for at in self.working if at.process is not None and at.process.pid == pid]
+        return [at for at in self.working if at.pid == pid]
 
     def _started(self, path: str, pid: int) -> None:
         for at in self._of(path):
-            try:
+            at.pid, at.since = pid, time.monotonic()
+            # If it is gone already, the zygote will tell its end, or has died itself.
+            with contextlib.suppress(ProcessLookupError):
                 at.process = Process(pid)
-            except ProcessLookupError:  # the zygote died, and nobody waits for the run any more
-                self._ended(at, None)
-                continue
-            at.since = time.monotonic()
-            if at.why is not None:
+            if at.why is not None and at.process is not None:
                 at.process.ask_to_stop()
 
     def _zygote_stops(self) -> None:
@@ -212,7 +211,8 @@ class Pool:
         self.working.remove(at)
         if at.process is not None:
             at.process.close()
-        self.queue.ended(at, code)
+        refusal = None if at.pid is None else self.refusals.pop(at.pid, None)
+        self.queue.ended(at, code, refusal)
 
     def _close(self) -> None:
         """Leave no process behind, whatever ended the loop."""

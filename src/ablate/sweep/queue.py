@@ -42,14 +42,14 @@ class Waiting:
 
 @dataclass
 class AtWork:
-    """A run in a slot. `process` is None until the zygote has answered."""
+    """A run in a slot. `pid` is None until the zygote has answered, `process` also if it was gone by then."""
 
     waiting: Waiting
     since: float
+    pid: int | None = None
     process: Process | None = None
     why: Why | None = None
     deadline: float | None = None  # to be killed then
-    refusal: str | None = None
     orphan: bool = False  # its zygote is gone: its end is seen by its handle alone
     beat: tuple[float, float] = (0.0, 0.0)  # heartbeat's time stamp, and when that was first seen
 
@@ -91,11 +91,13 @@ class Queue:
                 self._leave(waiting)
         return None
 
-    def ended(self, at: AtWork, code: int | None) -> None:
-        """A run's process is gone; `code` is None where the zygote could not tell it any more."""
-        pid = None if at.process is None else at.process.pid
+    def ended(self, at: AtWork, code: int | None, refusal: str | None) -> None:
+        """A run's process is gone; `code` is None where the zygote could not tell it any more.
+
+        `refusal`: why it did not take the run up, if it said so.
+        """
         status = read_status(at.folder)
-        mine = status.owner is not None and status.owner.pid == pid
+        mine = status.owner is not None and status.owner.pid == at.pid
         if status.state is State.done:
             self._report(Result(at.folder, status.state))
         elif status.state is State.running and not mine:
@@ -103,7 +105,7 @@ class Queue:
         elif code == ExitCode.elsewhere:
             self._leave(at.waiting)
         elif code == ExitCode.refused:
-            self._report(Result(at.folder, status.state, at.refusal))
+            self._report(Result(at.folder, status.state, refusal))
         elif mine and status.state is State.failed:
             self._report(Result(at.folder, State.failed, status.reason, log_tail(at.folder)))
         else:
