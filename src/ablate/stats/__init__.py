@@ -7,6 +7,7 @@ floors, twins and departures. Pure functions of `Study`; docs/statistics.md defi
     factorial(study, Response.edge)                     main effects and two-way interactions
 """
 
+from ablate.stats.curve import curve
 from ablate.stats.departure import Lead, leads, loss_departure, output_departure, smoothing
 from ablate.stats.edge import Bound, Edge, lr_half
 from ablate.stats.effects import Effect, Estimate, contrast, estimate, paired_effect
@@ -59,6 +60,7 @@ __all__ = [
     "bootstrap_interval",
     "capped",
     "contrast",
+    "curve",
     "estimate",
     "exact",
     "factorial",

@@ -58,8 +58,10 @@ def bootstrap_interval(values: Sequence[float]) -> Interval:
     """Studentised bootstrap of the mean (bootstrap-t): seeds are resampled, 9,999 times.
 
     mean − q·s/√n, with q the quantiles of (mean* − mean)/(s*/√n). The generator is seeded from the values, so
-    the same values give the same interval in any order, and swapped arms the mirrored one. Source: Efron &
-    Tibshirani 1993, section 12.5; Hall 1988 (second-order accurate, unlike the percentile interval).
+    the same values give the same interval in any order, and swapped arms the mirrored one. Where so many
+    values are equal that more than 2.5 % of the resamples have no spread, the scale of an end is not known
+    and Student's interval is given (and named) instead. Source: Efron & Tibshirani 1993, section 12.5; Hall
+    1988 (second-order accurate, unlike the percentile interval).
     """
     mean, sd = mean_sd(values)
     flipped = mean < 0
@@ -68,10 +70,11 @@ def bootstrap_interval(values: Sequence[float]) -> Interval:
     seed = int.from_bytes(hashlib.sha256(d_D.tobytes()).digest()[:8], "big")
     drawn_BD = d_D[np.random.default_rng(seed).integers(0, n, (RESAMPLES, n))]
     mean_B, sd_B = drawn_BD.mean(axis=1), drawn_BD.std(axis=1, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t_B = (mean_B - centre) / (sd_B / math.sqrt(n))
-    # a resample without spread has no scale: its t is infinite on the side of its mean
-    t_B = np.where(sd_B > ROUNDING * np.abs(d_D).max(), t_B, np.sign(mean_B - centre) * math.inf)
+    flat_B = sd_B <= ROUNDING * np.abs(d_D).max()
+    if flat_B.mean() > TAIL:
+        return t_interval(values)
+    # a resample without spread is further out than any scale could tell, on the side of its mean
+    t_B = (mean_B - centre) / np.where(flat_B, 1e-300, sd_B / math.sqrt(n))
     t_B.sort()
     place = round(TAIL * (RESAMPLES + 1))  # the 250th of 9,999: no interpolation is needed
     low, high = (centre - float(t_B[i]) * sd / math.sqrt(n) for i in (RESAMPLES - place, place - 1))

@@ -4,7 +4,7 @@ Legend: G rates, P parameters (intercept, slope), S slopes tried.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from ablate.verdict import Kind
 
 CHI2 = 3.841458820694124  # 95 % point of chi-squared with one degree of freedom
 STEEPEST = 1e4  # slopes on the scale on which the rates span one
-SLOPES_S = np.concatenate([[0.0], np.geomspace(1e-3, STEEPEST, 141)])
+SLOPES_S = np.concatenate([[0.0], np.geomspace(1e-2, STEEPEST, 71)])
 REACH = 1.0  # an end further than so many spans of the rates beyond them is open: it would say nothing
 
 
@@ -144,13 +144,18 @@ class _Fit:
     def likelihood(self, intercept_S: Floats, slope_S: Floats) -> Floats:
         """[S] log likelihood + ½ log |information| of intercept and slope."""
         logit_SG = intercept_S[:, None] + slope_S[:, None] * self.x_G
-        log_p_SG, log_q_SG = -np.logaddexp(0, -logit_SG), -np.logaddexp(0, logit_SG)
+        log_q_SG = -np.logaddexp(0, logit_SG)
+        log_p_SG = logit_SG + log_q_SG
         fit_S = log_p_SG @ self.unstable_G + log_q_SG @ (self.runs_G - self.unstable_G)
-        # |information| = Σ_{i<j} w_i w_j (x_i − x_j)², in logs: far out the weights underflow
+        # |information| = Σw · Σw(x − mean)², the largest weight taken out: far from the runs all are tiny
         log_w_SG = np.log(self.runs_G) + log_p_SG + log_q_SG
-        i, j = np.triu_indices(self.x_G.size, 1)
-        terms_SG = log_w_SG[:, i] + log_w_SG[:, j] + 2 * np.log(np.abs(self.x_G[i] - self.x_G[j]))
-        return np.asarray(fit_S + 0.5 * np.logaddexp.reduce(terms_SG, axis=1))
+        top_S = log_w_SG.max(axis=1)
+        w_SG = np.exp(log_w_SG - top_S[:, None])
+        total_S = w_SG.sum(axis=1)
+        from_mean_SG = self.x_G - (w_SG @ self.x_G / total_S)[:, None]
+        with np.errstate(divide="ignore"):
+            log_det_S = 2 * top_S + np.log(total_S) + np.log((w_SG * from_mean_SG**2).sum(axis=1))
+        return np.asarray(fit_S + 0.5 * log_det_S)
 
     def best(self) -> tuple[float, float]:
         """(middle, slope) of the maximum, by Newton's steps on Firth's modified score."""
@@ -182,34 +187,28 @@ class _Fit:
 
     def profile(self, middle: float) -> float:
         """The penalised log likelihood at a place, maximised over slopes ≥ 0."""
-        at_S = self.penalised(middle, SLOPES_S)
-        k = int(np.argmax(at_S))
-        low, high = SLOPES_S[max(k - 1, 0)], SLOPES_S[min(k + 1, SLOPES_S.size - 1)]
-        fine_S = np.linspace(low, high, 33)
-        for _ in range(3):
-            at_S = self.penalised(middle, fine_S)
+        tried_S = SLOPES_S
+        for _ in range(4):
+            at_S = self.penalised(middle, tried_S)
             k = int(np.argmax(at_S))
-            fine_S = np.linspace(fine_S[max(k - 1, 0)], fine_S[min(k + 1, 32)], 33)
-        return float(at_S[k])
+            tried_S = np.linspace(tried_S[max(k - 1, 0)], tried_S[min(k + 1, tried_S.size - 1)], 17)
+        return float(at_S.max())
 
     def limit(self, middle: float, slope: float, side: int) -> float:
         """Where, on one side of the fit, the profile has fallen by half of 3.84; infinite if nowhere."""
+        from scipy.optimize import brentq
+
         floor = float(self.penalised(middle, np.array([slope]))[0]) - CHI2 / 2
 
-        def inside(distance: float) -> bool:
-            return self.profile(middle + side * distance) > floor
+        def height(distance: float) -> float:
+            return self.profile(middle + side * distance) - floor
 
         farthest = (1 + REACH) - middle if side > 0 else middle + REACH
-        if farthest <= 0 or inside(farthest):
-            return side * math.inf
-        near, far = 0.0, min(1e-3, farthest)
-        while inside(far):
+        near, far = 0.0, min(1 / 64, farthest)
+        while far > 0 and height(far) > 0:
+            if far == farthest:
+                return side * math.inf
             near, far = far, min(2 * far, farthest)
-        return middle + side * _bisect(inside, near, far)
-
-
-def _bisect(inside: Callable[[float], bool], low: float, high: float) -> float:
-    for _ in range(40):
-        half = (low + high) / 2
-        low, high = (half, high) if inside(half) else (low, half)
-    return (low + high) / 2
+        if far <= 0:  # the fit itself lies that far out
+            return side * math.inf
+        return middle + side * float(brentq(height, near, far, xtol=1e-9, rtol=1e-9))
