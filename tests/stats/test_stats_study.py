@@ -52,14 +52,14 @@ def test_an_edge_beyond_the_rates_is_censored_on_its_side() -> None:
 
 
 def test_the_arms_best_rate_is_that_of_all_its_seeds() -> None:
-    runs = ladder("none", [4.4, 4.0, 5.0, 5.8], 0) + ladder("none", [4.4, 4.0, 5.0, 5.8], 1)
+    runs = ladder("none", [4.8, 4.0, 5.0, 5.8], 0) + ladder("none", [4.8, 4.0, 5.0, 5.8], 1)
     runs += ladder("none", [4.3, 5.3, 5.4, 5.8], 2)
     study = Study.of(runs)
     assert study.best_rates["none"] == 1e-2
     edge = lr_half(study, "none", "2")  # beyond already there: followed downwards
     assert edge.bracket == (1e-3, 1e-2)
     assert "at the arm's best rate" in edge.note
-    low = [*ladder("none", [4.9, 4.0, 5.0, 5.8], 0), *ladder("none", [5.7, 5.0, 5.1, 5.8], 1)]
+    low = [*ladder("none", [4.9, 4.0, 5.0, 5.8], 0), *ladder("none", [5.7, 5.4, 5.5, 5.8], 1)]
     assert lr_half(Study.of(low), "none", "1").bound == Bound.below
 
 
