@@ -237,6 +237,23 @@ def test_a_seed_without_one_of_its_runs_is_left_out_of_what_needs_it() -> None:
     assert bias.reasons[0].startswith("seed 3 left out: ")
 
 
+def test_factors_that_only_vary_together_are_one() -> None:
+    runs = []
+    for (width, heads), bias, seed in itertools.product(
+        [("64", "4"), ("96", "6")], ("none", "all"), range(5)
+    ):
+        levels = {"width": width, "norm": "layernorm", "bias": bias, "heads": heads}
+        loss = 4.0 + 0.01 * seed + 0.5 * (width == "96") + 0.2 * (bias == "all")
+        key = f"{width}/{bias}"
+        runs.append(Outcome(f"{key}{seed}", key, 0.01, str(seed), Kind.stable, loss, 9.0, 8.0, levels))
+    factors = {"width": ("64", "96"), "bias": ("none", "all"), "heads": ("4", "6"), "norm": ("layernorm",)}
+    found = {c.name: c for c in factorial(Study.of(runs, factors=factors), Response.best_loss)}
+    joined = found["width + heads: 96 + 6 − 64 + 4"]
+    assert joined.effect.estimate.mean == pytest.approx(0.5)
+    assert joined.blocks == ((("bias", "none"),), (("bias", "all"),))
+    assert len(found) == 3
+
+
 def test_one_factor_is_its_pairs_and_no_factor_is_nothing() -> None:
     values = {"none": [4.0, 4.1, 4.3], "all": [4.5, 4.2, 4.9]}
     runs = [

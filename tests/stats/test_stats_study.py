@@ -127,6 +127,12 @@ def test_twins_are_stable_runs_at_the_arms_best_rate_with_the_same_seed() -> Non
     assert twins == {f"a-{lr:g}-0": "a-0.01-0" for lr in (1e-3, 1e-1, 1.0)}
 
 
+def test_impaired_runs_look_healthy_beyond_half_way() -> None:
+    runs = ladder("a", [4.4, 4.0, 4.9, 5.8])
+    assert Study.of(runs).impaired == {"a-0.1-0"}
+    assert Study.of([dataclasses.replace(o, kind=None) for o in runs]).impaired == frozenset()
+
+
 def test_orders_are_those_of_declaration() -> None:
     runs = [run(arm, 1e-2, seed, 4.0) for arm in ("all", "linear", "none") for seed in (10, 9)]
     study = Study.of(runs, factors={"bias": ("none", "linear", "all")})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ablate.stats.sensitivity import Ending, best_rate, capped
+from ablate.stats.twins import impaired
 from ablate.verdict import Kind
 
 UNSTABLE = (Kind.diverged, Kind.collapsed)
@@ -165,6 +166,16 @@ class Study:
             return None
         half = self.best + 0.5 * (u - self.best)
         return half if outcome.start is not None and outcome.start > half else None
+
+    @cached_property
+    def impaired(self) -> frozenset[str]:
+        """The runs (ids) that look healthy and lose more than half of what there was to learn."""
+        return frozenset(
+            o.run_id
+            for o in self.outcomes
+            if not o.unknown and self.best is not None and o.kind is not None and o.unigram is not None
+            if o.final is not None and impaired(o.kind, o.final, self.best, o.unigram)
+        )
 
     @cached_property
     def twins(self) -> Mapping[str, str]:
