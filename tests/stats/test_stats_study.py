@@ -60,7 +60,10 @@ def test_the_arms_best_rate_is_that_of_all_its_seeds() -> None:
     assert edge.bracket == (1e-3, 1e-2)
     assert "at the arm's best rate" in edge.note
     low = [*ladder("none", [4.9, 4.0, 5.0, 5.8], 0), *ladder("none", [5.7, 5.4, 5.5, 5.8], 1)]
-    assert lr_half(Study.of(low), "none", "1").bound == Bound.below
+    lost = lr_half(Study.of(low), "none", "1")
+    assert (lost.bound, lost.lr) == (Bound.below, 1e-2)  # nowhere half way, and nearest to it there
+    lower = [*ladder("none", [5.1, 4.0, 5.0, 5.8], 0), *ladder("none", [5.3, 5.4, 5.5, 5.8], 1)]
+    assert lr_half(Study.of(lower), "none", "1").lr == 1e-3
 
 
 def test_a_ladder_that_trains_again_is_flagged() -> None:

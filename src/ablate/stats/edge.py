@@ -23,8 +23,9 @@ class Bound(StrEnum):
 class Edge:
     """LR½ of one arm and seed.
 
-    `lr`: interpolated where `exact`; the highest rate tried where the edge lies `above` it (right-censored),
-    the lowest where it lies `below` (left-censored); NaN where `missing`. `bracket`: the two rates between
+    `lr`: interpolated where `exact`; the highest rate tried where the edge lies `above` it (right-censored);
+    where no rate trains half way and the edge lies `below` (left-censored), the rate with the lowest loss
+    among the arm's best and those below it; NaN where `missing`. `bracket`: the two rates between
     which it was interpolated. `monotone`: False if a rate beyond the edge trains again. `capped`: losses that
     entered the interpolation as the loss at step 0. `note` says what is unusual, or why it is missing.
     """
@@ -88,7 +89,8 @@ def _downwards(tried: Mapping[float, Outcome | None], excess: Excess, start: flo
             return _missing(f"lr {low:g}: {at_low}")
         if at_low <= 0:
             return _between(tried, excess, low, high, not back, note)
-    return Edge(rates[-1], Bound.below, monotone=not back, note=f"{note} and at every rate below")
+    least = min((x, lr) for lr in rates if not isinstance(x := excess[lr], str))[1]
+    return Edge(least, Bound.below, monotone=not back, note=f"{note} and at every rate below")
 
 
 def _between(

@@ -83,10 +83,10 @@ def paired_effect(reference: Values, arm: Values) -> Effect:
 def contrast(terms: Sequence[Term]) -> Effect:
     """The effect Σ coefficient · value, one number a seed.
 
-    A seed with a missing value is left out and named. Edges beyond the rates tried enter at the limit: every
-    value is restricted to the range that all of them share, so that what is compared is the edge *within the
-    rates tried* (as a restricted mean survival time is; Royston & Parmar 2013). It stays exchangeable between
-    equal arms, so the tests hold; `Estimate.bound` says to which side the unrestricted effect may lie.
+    A seed with a missing value is left out and named. A censored edge enters at its limit, and every edge is
+    cut at the highest rate up to which all were looked for: what is compared is the edge *within the rates
+    tried* (as a restricted mean survival time is; Royston & Parmar 2013). Equal arms are treated equally, so
+    the tests hold; `Estimate.bound` says to which side the unrestricted effect may lie.
     """
     found = _estimate(terms)
     d = found.per_seed
@@ -136,19 +136,13 @@ def _estimate(terms: Sequence[Term]) -> Estimate:
 
 
 def _restricted(terms: Sequence[Term]) -> list[tuple[float, dict[str, Value]]]:
-    """Every value cut to the range within which all edges could be seen; what is cut is censored there."""
+    """Every value cut at the highest rate up to which all edges were looked for, and censored there."""
     everything = [v for _, values in terms for v in values.values()]
-    low = max((v.value for v in everything if v.bound is Bound.below), default=-math.inf)
     high = min((v.value for v in everything if v.bound is Bound.above), default=math.inf)
 
     def cut(v: Value) -> Value:
-        if v.bound is Bound.missing:
-            return v
-        if v.value > high or (v.value == high and v.bound is Bound.above):
-            return Value(high, Bound.above, v.capped, v.note)
-        if v.value < low or (v.value == low and v.bound is Bound.below):
-            return Value(low, Bound.below, v.capped, v.note)
-        return v
+        beyond = v.bound is not Bound.missing and v.value > high
+        return Value(high, Bound.above, v.capped, v.note) if beyond else v
 
     return [(c, {seed: cut(v) for seed, v in values.items()}) for c, values in terms]
 
