@@ -15,7 +15,7 @@ BEGIN, END = (
     "<!-- calibration: written by scripts/calibrate_noise_floor.py --docs -->",
     "<!-- calibration ends -->",
 )
-BLUE, ORANGE, RED, GREY = "#0072B2", "#E69F00", "#D55E00", "#808080"
+BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#808080"
 NAMES = {
     Response.edge: "ln LR½",
     Response.sensitivity: "LR sensitivity",
@@ -25,6 +25,7 @@ NAMES = {
 DRAWN = {  # measure: label, colour, marker
     "coverage: interval": ("interval shown (t below 16 seeds, bootstrap-t from 16)", BLUE, "o"),
     "coverage: sign-flip interval": ("sign-flip interval", ORANGE, "s"),
+    "coverage: t in place of the bootstrap": ("t in place of the bootstrap (not used)", GREEN, "D"),
     "warning: coverage of the percentile bootstrap": ("percentile bootstrap (not used)", RED, "x"),
 }
 

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ablate.stats import (
+    BOOTSTRAP_SEEDS,
     Effect,
     Interval,
     Response,
     flip_test,
     minimum_detectable,
     paired_floor,
+    t_interval,
     t_test,
 )
 from calibration import ALPHA, Null, Pool, percentile_interval, proportion_interval, simulate
@@ -93,6 +95,9 @@ def _equal(pool: Pool, null: Null, n: int, response: Response, effects: Sequence
     ]
     rows.append(row("inside another study's noise-floor band", bands, 1 - ALPHA))
     varied = [e.estimate.per_seed for e in effects if e.estimate.interval is not None]
+    if n >= BOOTSTRAP_SEEDS:
+        by_t = [not excludes(t_interval(d), 0.0) for d in varied]
+        rows.append(row("coverage: t in place of the bootstrap", by_t, 1 - ALPHA))
     naive = [percentile_interval(d, place) for place, d in enumerate(varied)]
     covered = [low <= 0 <= high for low, high in naive]
     rows.append(row("warning: coverage of the percentile bootstrap", covered, 1 - ALPHA))
