@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
 from ablate.cli.overrides import thresholds
+from ablate.cli.studies import named_study
 from ablate.config import UserError, replace
 from ablate.record import Run, RunFolder, find_run, find_runs, find_studies
 from ablate.view import emit, read_facts, replayed, run_page, select, study_table
@@ -15,7 +16,7 @@ from ablate.view import emit, read_facts, replayed, run_page, select, study_tabl
 def run(args: argparse.Namespace) -> int:
     """Print the page of a run; for the name or the folder of a study its table."""
     changes = thresholds(args.overrides)
-    if (study := _study(Path(args.root), args.target)) is not None:
+    if (study := named_study(Path(args.root), args.target)) is not None:
         if changes or args.step is not None:
             raise UserError(
                 f"{args.target} is a study, and its runs are judged one by one", hint="ablate show RUN"
@@ -45,16 +46,6 @@ def _find(root: Path, target: str) -> RunFolder:
             raise
         hint = f"ablate show {near[0]} (a study)"
         raise UserError(error.problem, allowed=f"{error.allowed}; or a study", hint=hint) from None
-
-
-def _study(root: Path, target: str) -> tuple[Path, str] | None:
-    """Root and name of the study that is meant: by its name, or by the path of its folder."""
-    place = Path(target)
-    if target.rstrip("/") in find_studies(root):
-        return root, target.rstrip("/")
-    if place.is_dir() and place.name in find_studies(place.parent):
-        return place.parent, place.name
-    return None
 
 
 def _show_study(root: Path, study: str) -> None:
