@@ -31,7 +31,7 @@ def penalised(found: list[Dose], intercept: float, slope: float) -> float:
 
 def test_two_rates_have_a_closed_form() -> None:
     """With as many parameters as rates, Firth's estimate adds a half to each cell of the table."""
-    for (n0, y0), (n1, y1) in [((8, 1), (8, 6)), ((5, 0), (7, 7)), ((3, 0), (9, 4)), ((4, 1), (4, 2))]:
+    for (n0, y0), (n1, y1) in [((8, 1), (8, 6)), ((5, 0), (7, 7)), ((3, 0), (9, 7)), ((4, 1), (4, 3))]:
         found = doses((n0, y0), (n1, y1))
         logit = [math.log((y + 0.5) / (n - y + 0.5)) for n, y in ((n0, y0), (n1, y1))]
         low, high = math.log(found[0].lr), math.log(found[1].lr)
@@ -55,7 +55,6 @@ TABLES = [
 def test_the_fit_and_its_interval_by_brute_force(counts: list[tuple[int, int]]) -> None:
     found = doses(*counts)
     fit = fit_lr50(found)
-    assert fit.bound == "exact"
     assert fit.interval is not None
     x = np.log([d.lr for d in found])
 
@@ -74,7 +73,11 @@ def test_the_fit_and_its_interval_by_brute_force(counts: list[tuple[int, int]]) 
         method="Nelder-Mead",
         options={"maxiter": 4000, "xatol": 1e-9, "fatol": 1e-12},
     )
-    assert -best.fun <= profile(math.log(fit.lr)) + 1e-4
+    if fit.bound == "exact":
+        assert -best.fun <= profile(math.log(fit.lr)) + 1e-4
+    else:  # the best place is beyond the rates tried
+        place = -best.x[0] / best.x[1]
+        assert place > x[-1] if fit.bound == "above" else place < x[0]
     ends = [fit.interval.low, fit.interval.high]
     bracket = fit.bracket or (math.inf, -math.inf)
     for end, own in zip(ends, bracket, strict=True):
@@ -117,7 +120,15 @@ def test_under_separation_the_bracket_is_what_is_known() -> None:
 def test_one_mixed_rate_is_still_a_separation_and_an_overlap_is_none() -> None:
     assert separation(doses((4, 0), (4, 2), (4, 4))) == (pytest.approx(1e-3), pytest.approx(1e-2))
     assert separation(doses((4, 0), (4, 2), (4, 3), (4, 4))) is None
-    assert separation(doses((4, 0), (4, 1))) == (pytest.approx(1e-3), pytest.approx(1e-3 * 10**0.5))
+    assert separation(doses((4, 0), (4, 1))) == (pytest.approx(1e-3), math.inf)
+    assert separation(doses((4, 1), (4, 4))) == (0.0, pytest.approx(1e-3 * 10**0.5))
+
+
+def test_half_is_not_looked_for_beyond_the_rates_tried() -> None:
+    fit = fit_lr50(doses((4, 0), (4, 0), (4, 1)))
+    assert (fit.bound, fit.lr) == ("above", pytest.approx(1e-2))
+    assert fit.interval is not None
+    assert fit.interval.high == math.inf
 
 
 def test_where_nothing_or_everything_is_unstable_the_edge_lies_beyond() -> None:

@@ -32,10 +32,13 @@ class Dose:
 
 @dataclass(frozen=True)
 class Lr50:
-    """LR50 of one arm. `lr`: the fit; a limit of the rates where all runs are stable (`above`) or unstable
-    (`below`); NaN where `missing`. `interval`: profile penalised likelihood, in rates (open ends are 0 and
-    infinity), never narrower than `bracket`. `bracket`: under separation, the rates between which the runs
-    turn. `n`: runs that entered; `left_out`: those whose verdict is not known (censored, not finished)."""
+    """LR50 of one arm.
+
+    `lr`: the fit; the highest rate where LR50 lies `above` the rates with runs, the lowest where it lies
+    `below`; NaN where `missing`. `interval`: profile penalised likelihood, in rates (open ends are 0 and
+    infinity), never narrower than `bracket`; None without a fit. `bracket`: under separation, the rates
+    between which the runs turn. `n`: runs that entered; `left_out`: those whose verdict is not known (censored, not finished).
+    """
 
     lr: float
     bound: Bound
@@ -70,11 +73,11 @@ def fit_lr50(doses: Sequence[Dose], left_out: int = 0) -> Lr50:
 
     Maximises the log likelihood + ½·log |information| (Firth 1993; Heinze & Schemper 2002), finite even under
     separation. The interval holds the rates m at which twice the fall of the penalised log likelihood,
-    maximised over the slope ≥ 0, is below 3.84.
+    maximised over the slope ≥ 0, is below 3.84. A fit beyond the rates says only on which side it lies.
     """
     n = sum(d.runs for d in doses)
 
-    def result(lr: float, bound: Bound, note: str = "") -> Lr50:
+    def result(lr: float, bound: Bound, note: str) -> Lr50:
         return Lr50(lr, bound, None, None, n, left_out, tuple(doses), note)
 
     if not n:
@@ -95,20 +98,23 @@ def fit_lr50(doses: Sequence[Dose], left_out: int = 0) -> Lr50:
         ends = [min(ends[0], bracket[0]), max(ends[1], bracket[1])]
     note = "" if bracket is None else "separated: the bracket is what is known"
     interval = Interval(ends[0], ends[1], IntervalKind.profile)
-    return Lr50(fit.rate(middle), Bound.exact, interval, bracket, n, left_out, tuple(doses), note)
+    bound = Bound.above if middle > 1 else Bound.below if middle < 0 else Bound.exact
+    lr = {Bound.above: doses[-1].lr, Bound.below: doses[0].lr}.get(bound, fit.rate(middle))
+    return Lr50(lr, bound, interval, bracket, n, left_out, tuple(doses), note)
 
 
 def separation(doses: Sequence[Dose]) -> tuple[float, float] | None:
     """The rates between which the runs turn, where all runs below are stable and all above unstable.
 
-    At most one rate in between may have both (quasi-complete separation); None where they overlap.
+    At most one rate in between may have both (quasi-complete separation; an end is 0 or infinity if that is
+    the lowest or highest rate); None where they overlap.
     """
     stable = max((i for i, d in enumerate(doses) if d.unstable < d.runs), default=-1)
     unstable = min((i for i, d in enumerate(doses) if d.unstable), default=len(doses))
     if unstable < stable:
         return None
     low, high = (stable, unstable) if stable < unstable else (stable - 1, stable + 1)
-    return doses[max(low, 0)].lr, doses[min(high, len(doses) - 1)].lr
+    return doses[low].lr if low >= 0 else 0.0, doses[high].lr if high < len(doses) else math.inf
 
 
 @dataclass(frozen=True, eq=False)
