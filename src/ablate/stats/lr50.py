@@ -37,7 +37,8 @@ class Lr50:
     `lr`: the fit; the highest rate where LR50 lies `above` the rates with runs, the lowest where it lies
     `below`; NaN where `missing`. `interval`: profile penalised likelihood, in rates (open ends are 0 and
     infinity), never narrower than `bracket`; None without a fit. `bracket`: under separation, the rates
-    between which the runs turn. `n`: runs that entered; `left_out`: those whose verdict is not known (censored, not finished).
+    between which the runs turn. `n`: runs that entered; `left_out`: those whose verdict is not known
+    (censored, not finished).
     """
 
     lr: float
