@@ -36,6 +36,12 @@ def test_the_edge_is_interpolated_in_the_log_rate() -> None:
     assert edge.lr == pytest.approx(10 ** (-2 + part))
 
 
+def test_the_level_is_half_way_to_the_unigram() -> None:
+    inside, beyond = (Study.of(ladder("none", [4.0, 4.5, x, 5.8])) for x in (4.849, 4.851))
+    assert lr_half(inside, "none", "0").bracket == (1e-1, 1.0)
+    assert lr_half(beyond, "none", "0").bracket == (1e-2, 1e-1)
+
+
 def test_a_broken_run_counts_as_its_start() -> None:
     lost = [ladder("none", [4.0, 4.5, x, 5.8]) for x in (math.nan, 1e9, 6.2)]
     edges = [lr_half(Study.of(runs), "none", "0") for runs in lost]
