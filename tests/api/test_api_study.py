@@ -62,8 +62,10 @@ def test_one_row_a_run_with_its_factors(study: Study) -> None:
     assert lost.first_bad_step.tolist() == [5] * 4
     healthy = runs[runs.lr < 0.1]
     assert healthy.first_bad_step.isna().all()
+    assert set(runs.loss_at_start) == {6.5}
+    assert set(runs.unigram) == {5.5}
     expected = [made.loss(lr, seed, made.STEPS) for lr, seed in zip(healthy.lr, healthy.seed, strict=True)]
-    assert healthy.final_val.tolist() == expected
+    assert healthy.final_val.tolist() == healthy.best_val.tolist() == expected
 
 
 def test_tables_are_the_callers_to_change(study: Study) -> None:
@@ -187,7 +189,7 @@ def test_an_unreadable_run_is_named_and_the_others_stand(home: Path) -> None:
     assert pd.isna(own.bias)
     with pytest.raises(UserError, match="unknown schema"):
         study.run("000000000000").series()
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="no readable configuration"):
         study.twin("000000000000")
 
 

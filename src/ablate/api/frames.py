@@ -25,6 +25,13 @@ BEHIND = (
     "lr", "seed", "state", "verdict", "impaired", "final_val", "best_val", "first_bad_step", STEP,
     "loss_at_start", "unigram", "twin", "reason", "path",
 )  # fmt: skip
+WHOLE = {"seed", "first_bad_step", STEP, "attempt"}
+NUMBERS = {
+    "lr", "final_val", "best_val", "loss_at_start", "unigram", "best_lr", "mean", "sd", "low", "high",
+    "flip_low", "flip_high", "p_t", "p_flip", "p_flip_attainable", "p_sign", "p_sign_attainable", "p", "mde",
+    "p_holm", "noise_floor", "spread", "largest", "lr_half", "bracket_low", "bracket_high", "sensitivity",
+    "sensitivity_below", "sensitivity_above", "share_unstable", "loss_at_best_lr",
+}  # fmt: skip
 
 
 class UnreadableRun(UserWarning):
@@ -106,18 +113,17 @@ def whole(number: object) -> int | None:
 
 
 def nullable(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> "pd.DataFrame":
-    """Rows as a frame; whole numbers that may be absent as pandas' nullable integers."""
+    """Rows as a frame; numbers stay numbers where all of them are absent, whole ones become nullable."""
     import pandas as pd
 
     frame = pd.DataFrame(list(rows), columns=list(columns))
-    for name in ("seed", "first_bad_step", STEP, "attempt"):
-        if name in frame and all(x is None or isinstance(x, int) for x in frame[name]):
+    for name in WHOLE & {*columns}:
+        if all(x is None or isinstance(x, int) for x in frame[name]):
             frame[name] = frame[name].astype("Int64")
-    if "impaired" in frame:
+    for name in NUMBERS & {*columns}:
+        frame[name] = frame[name].astype(np.float64)
+    if "impaired" in columns:
         frame["impaired"] = frame["impaired"].astype("boolean")
-    for name in ("lr", "final_val", "best_val", "loss_at_start", "unigram"):
-        if name in frame:
-            frame[name] = frame[name].astype(np.float64)
     return frame
 
 

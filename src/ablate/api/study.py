@@ -12,13 +12,20 @@ from ablate.api.together import Together
 from ablate.config import UserError, nearest
 from ablate.record import RunFolder
 from ablate.view import Arms, RunFacts, as_float, lookup, parse_filters, plural, resolve, select, value
+from ablate.view.analysis import Analysis
 from ablate.view.configs import shown
+from ablate.view.frames import Frame, frames
+from ablate.view.results import Results
 from ablate.view.text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 8
+EFFECTS = {
+    "response": ("ln_lr_half", "sensitivity", "unstable", "best_loss"),
+    "kind": ("main", "interaction"),
+}
 # Runs of a study: an id or the beginning of one, several, or a table with a column `run`; None: all.
 Chosen: TypeAlias = Union[str, Iterable[str], "pd.DataFrame", None]
 
@@ -115,6 +122,41 @@ class Study:
         """What the costlier probes measured on their cadence, as `series`."""
         return series_frame(self._folders(runs), "probe", columns, wide=not long)
 
+    @property
+    def arms(self) -> "pd.DataFrame":
+        """One row an arm and response, over its seeds, as in the report.
+
+        `arm`, `best_lr`, `response` (`ln_lr_half`, `sensitivity`, `unstable`, `best_loss`, and `lr50`, in
+        rates), `n`, `mean`, `sd`, `low` and `high` (95 % interval, absent for fewer than 5 seeds), `interval`
+        (its kind), `bound`, `n_capped`, `n_censored`, `n_missing`, `notes`. docs/statistics.md defines each.
+        """
+        return self._table("arms")
+
+    @property
+    def by_seed(self) -> "pd.DataFrame":
+        """One row an arm and seed: LR½ (`lr_half`, `bound`, `bracket_*`), LR sensitivity with its parts, …"""
+        return self._table("seeds")
+
+    @property
+    def floor(self) -> "pd.DataFrame":
+        """The noise floor of each response: placebo pairs where there are some, and disjoint seeds."""
+        return self._table("floor")
+
+    def effects(self, response: str | None = None, kind: str | None = None) -> "pd.DataFrame":
+        """Main effects and two-way interactions of the factors, paired by seed, as in the report.
+
+        `response` and `kind` (`main`, `interaction`) choose rows; `p_holm` is over the whole family anyway.
+        Columns: `response`, `contrast`, `kind`, those of `arms` from `n` on, `flip_low`, `flip_high`, the p
+        of each test with the smallest one attainable, `p`, `mde`, `p_holm`, `noise_floor` (half-width of its
+        band), `detected`, `blocks_left_out`. Raises UserError for a response or kind that there is not.
+        """
+        effects = self._table("effects")
+        for name, wanted in (("response", response), ("kind", kind)):
+            if wanted is not None:
+                _check(name, wanted, EFFECTS[name])
+                effects = effects[effects[name] == wanted].reset_index(drop=True)
+        return effects
+
     def run(self, run: str) -> RecordedRun:
         """One run, by its id or the beginning of it; `<id>/reruns/001` is a repetition.
 
@@ -137,7 +179,7 @@ class Study:
         Raises UserError, saying why, for a run that has none.
         """
         facts = self._fact(run)
-        twin = self._together.twins.get(facts.run_id)
+        twin = self._together.study.twins.get(facts.run_id)
         if twin is None:
             raise UserError(f"run {facts.run_id} has no stable twin: {self._together.why_no_twin(facts)}")
         return self.run(twin)
@@ -159,7 +201,20 @@ class Study:
 
     @cached_property
     def _together(self) -> Together:
-        return Together.of(list(self._facts.values()), self._arms)
+        return Together.of(list(self._facts.values()))
+
+    @cached_property
+    def _tables(self) -> Mapping[str, Frame]:
+        results = Results.of(list(self._facts.values()))
+        return {frame.name: frame for frame in frames(results, Analysis.of(results))}
+
+    def _table(self, name: str) -> "pd.DataFrame":
+        frame = self._tables[name]
+        rows: list[dict[str, object]] = [dict(zip(frame.columns, row, strict=True)) for row in frame.rows]
+        for row in rows:
+            if "seed" in row:
+                row["seed"] = whole(row["seed"])
+        return nullable(rows, frame.columns)
 
     def _row(self, run: RunFacts) -> dict[str, object]:
         ended = run.verdict is not None
@@ -178,7 +233,7 @@ class Study:
             "step": run.step,
             "loss_at_start": as_float(run.summary.get("measures/l0")),
             "unigram": as_float(run.summary.get("measures/u")),
-            "twin": self._together.twins.get(run.run_id),
+            "twin": self._together.study.twins.get(run.run_id),
             "reason": None if run.reason is None else one_line(run.reason),
             "path": str(run.folder.path),
         }
@@ -216,6 +271,11 @@ class Study:
         near = nearest(text, self._facts)
         allowed = "the beginning of an id in the column `run` of study.runs"
         raise UserError(f"no run {text!r} in study {self.name}", allowed=allowed, hint=near)
+
+
+def _check(what: str, word: str, allowed: Sequence[str]) -> None:
+    if word not in allowed:
+        raise UserError(f"no {what} {word!r}", allowed=", ".join(allowed), hint=nearest(word, allowed))
 
 
 def _alternatives(item: object) -> str:
