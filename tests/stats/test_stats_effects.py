@@ -73,6 +73,7 @@ def test_equal_differences_have_no_interval_but_a_test() -> None:
     assert (none.estimate.mean, none.p) == (0.0, 1.0)
 
 
+@settings(deadline=None)
 @given(NUMBERS, st.floats(0.1, 10), st.randoms(use_true_random=False))
 def test_swapped_arms_scales_and_orders(numbers, factor, random) -> None:  # type: ignore[no-untyped-def]
     a, b = seeds(*numbers), seeds(*[x * x for x in numbers])
@@ -129,7 +130,7 @@ def test_an_edge_seen_beyond_the_other_arms_rates_counts_as_beyond() -> None:
     assert found.n_censored == 2
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(NUMBERS, st.floats(-2, 2))
 def test_a_lower_limit_never_widens_what_is_seen(numbers: list[float], limit: float) -> None:
     """Cutting both arms at a common limit never makes a difference larger, nor turns it round."""

@@ -26,11 +26,13 @@ def brute_flip(differences: list[float]) -> float:
     return sum(x >= seen - 1e-9 for x in sums) / len(sums)
 
 
+@settings(deadline=None)
 @given(DIFFERENCES)
 def test_sign_flips_are_all_counted(differences: list[float]) -> None:
     assert flip_test(differences).p == pytest.approx(brute_flip(differences), abs=1e-12)
 
 
+@settings(deadline=None)
 @given(DIFFERENCES)
 def test_the_sign_test_is_a_binomial_test_without_ties(differences: list[float]) -> None:
     moved = [d for d in differences if d != 0]
@@ -40,6 +42,7 @@ def test_the_sign_test_is_a_binomial_test_without_ties(differences: list[float])
     assert sign_test(differences).n == len(moved)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=20))
 def test_the_t_test_is_scipys(differences: list[float]) -> None:
     found, (_, sd) = t_test(differences).p, mean_sd(differences)
@@ -50,6 +53,7 @@ def test_the_t_test_is_scipys(differences: list[float]) -> None:
         assert found == pytest.approx(expected, rel=1e-6, abs=1e-300)
 
 
+@settings(deadline=None)
 @given(DIFFERENCES, st.floats(0.01, 100), st.randoms(use_true_random=False))
 def test_blind_to_order_scale_and_which_arm_comes_first(differences, factor, random) -> None:  # type: ignore[no-untyped-def]
     shuffled = random.sample(differences, len(differences))
@@ -90,6 +94,7 @@ def closed_testing(ps: list[float]) -> list[float]:
     return [max(min(1.0, len(f) * min(ps[j] for j in f)) for f in families if i in f) for i in indices]
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7))
 def test_holm_is_the_closure_of_bonferroni(ps: list[float]) -> None:
     assert holm(ps) == pytest.approx(closed_testing(ps), rel=1e-12)
@@ -103,7 +108,7 @@ def test_holm_leaves_out_what_is_no_test() -> None:
     assert holm([]) == ()
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12), st.randoms(use_true_random=False))
 def test_mean_and_spread_do_not_depend_on_the_order(values, random) -> None:  # type: ignore[no-untyped-def]
     assert mean_sd(values) == mean_sd(random.sample(values, len(values)))

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablate.stats import (
@@ -40,6 +40,7 @@ def test_the_paired_floor_is_taken_about_zero() -> None:
     assert (empty.n, empty.band(5)) == (0, None)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=9))
 def test_the_unpaired_floor_is_the_spread_over_seeds(values: list[float]) -> None:
     found = unpaired_floor(by_seed(values))

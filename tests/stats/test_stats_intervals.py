@@ -22,6 +22,7 @@ from ablate.stats import (
 SPREAD = st.lists(st.floats(-5, 5).map(lambda x: round(x, 3)), min_size=6, max_size=9, unique=True)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-5, 5), min_size=5, max_size=15, unique=True))
 def test_the_t_interval_is_scipys_paired_one(differences: list[float]) -> None:
     found = t_interval(differences)
@@ -37,7 +38,7 @@ def test_which_interval_is_shown() -> None:
     assert mean_interval([0.25] * 8) is None  # nothing varies: no spread to judge by
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(SPREAD)
 def test_the_flip_interval_is_the_set_of_means_that_the_test_does_not_reject(
     differences: list[float],
@@ -81,7 +82,7 @@ def test_the_bootstrap_is_that_over_all_resamples() -> None:
         assert found.high == pytest.approx(high, abs=0.04 * width)
 
 
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.floats(-5, 5), min_size=16, max_size=20, unique=True), st.randoms(use_true_random=False))
 def test_the_bootstrap_is_blind_to_order_and_mirrored_by_swapped_arms(values, random) -> None:  # type: ignore[no-untyped-def]
     found = bootstrap_interval(values)
