@@ -67,15 +67,19 @@ def series_frame(
     """
     import pandas as pd
 
+    asked = [columns] if isinstance(columns, str) else columns
     read: dict[str, Series] = {}
+    known: dict[str, None] = {}
     for run, folder in runs:
         try:
-            read[run] = Run(folder).series(cadence)
+            series = Run(folder).series(cadence)
         except (OSError, UserError) as error:
             message = f"run {run} is left out: {str(error).splitlines()[0]}"
-            warnings.warn(message, UnreadableRun, stacklevel=4)
-    asked = [columns] if isinstance(columns, str) else columns
-    names = chosen_columns(read.values(), asked)
+            warnings.warn(message, UnreadableRun, stacklevel=3)
+            continue
+        known |= dict.fromkeys(series.columns[1:])
+        read[run] = _kept(series, asked)
+    names = chosen_columns(list(known), asked)
     parts = [_part(run, series, names, wide) for run, series in read.items() if len(series)]
     if parts:
         return pd.concat(parts, ignore_index=True)
@@ -85,15 +89,16 @@ def series_frame(
     return pd.DataFrame({**empty, **middle, **{n: pd.Series(dtype=np.float64) for n in rest}})
 
 
-def chosen_columns(series: Iterable[Series], asked: Sequence[str] | None) -> list[str]:
-    """The columns that names and shell patterns (`out/*_down`) mean, in the order of the files.
+def chosen_columns(known: Sequence[str], asked: Sequence[str] | None) -> list[str]:
+    """The columns that names and shell patterns (`out/*_down`) mean, of those that some run has.
 
     All of them for None. Raises UserError, with the nearest names, for one that means none; not where no run
     has a row.
     """
-    known = list(dict.fromkeys(name for one in series for name in one.columns[1:]))
-    if asked is None or not known:
-        return known if asked is None else [name for name in asked if not _is_pattern(name)]
+    if asked is None:
+        return list(known)
+    if not known:
+        return [name for name in asked if not _is_pattern(name)]
     found: list[str] = []
     for text in asked:
         hits = [n for n in known if fnmatch.fnmatchcase(n, text)] if _is_pattern(text) else [text]
@@ -125,6 +130,19 @@ def nullable(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> "p
     if "impaired" in columns:
         frame["impaired"] = frame["impaired"].astype("boolean")
     return frame
+
+
+def _kept(series: Series, asked: Sequence[str] | None) -> Series:
+    """A copy of the columns that can be meant, so that the others' memory can go."""
+    if asked is None:
+        return series
+    places = [0] + [
+        place
+        for place, name in enumerate(series.columns)
+        if place
+        and any(name == text or (_is_pattern(text) and fnmatch.fnmatchcase(name, text)) for text in asked)
+    ]
+    return Series(tuple(series.columns[i] for i in places), series.values_RC[:, places], series.torn)
 
 
 def _part(run: str, series: Series, names: Sequence[str], wide: bool) -> "pd.DataFrame":
