@@ -48,6 +48,7 @@ TABLES = [
     [(4, 0), (4, 0), (4, 4), (4, 4)],
     [(3, 1), (3, 1), (3, 2)],
     [(5, 0), (5, 0), (5, 0), (5, 1)],
+    [(20, 9), (20, 10), (20, 12)],  # hardly a slope: open on both sides
 ]
 
 
@@ -122,6 +123,12 @@ def test_one_mixed_rate_is_still_a_separation_and_an_overlap_is_none() -> None:
     assert separation(doses((4, 0), (4, 2), (4, 3), (4, 4))) is None
     assert separation(doses((4, 0), (4, 1))) == (pytest.approx(1e-3), math.inf)
     assert separation(doses((4, 1), (4, 4))) == (0.0, pytest.approx(1e-3 * 10**0.5))
+
+
+def test_where_the_share_hardly_rises_the_interval_is_open() -> None:
+    fit = fit_lr50(doses((20, 9), (20, 10), (20, 12)))
+    assert fit.interval is not None
+    assert (fit.interval.low, fit.interval.high) == (0.0, math.inf)
 
 
 def test_half_is_not_looked_for_beyond_the_rates_tried() -> None:

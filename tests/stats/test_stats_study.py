@@ -113,6 +113,16 @@ def test_edge_search_runs_serve_the_edge_and_nothing_else() -> None:
     assert lr50(study, "none").n == 5  # from the best rate of the grid upwards
 
 
+def test_runs_without_a_known_verdict_do_not_enter_lr50() -> None:
+    finals = [4.0, 4.1, 5.8, 5.9]
+    runs = [o for seed in range(4) for o in ladder("a", finals, seed)]
+    gone = {"a-0.01-3": Kind.censored, "a-0.1-3": Kind.censored, "a-0.1-2": None}
+    found = lr50(Study.of([dataclasses.replace(o, kind=gone.get(o.run_id, o.kind)) for o in runs]), "a")
+    assert (found.n, found.left_out) == (13, 3)
+    assert [(d.runs, d.unstable) for d in found.doses] == [(4, 0), (3, 0), (2, 2), (4, 4)]
+    assert found.bracket == (1e-2, 1e-1)
+
+
 def test_the_lowest_seed_mean_over_arms_is_the_studys_best() -> None:
     runs = [
         run("a", 1e-2, 0, 4.0),
