@@ -41,7 +41,9 @@ def test_the_page_draws_without_errors_or_requests(tmp_path: Path, width: int) -
     record(root, 99, notes=HOSTILE, data={"source": "hub", "name": HOSTILE})
     document, log = opened(write_report(root, "s"), tmp_path / "profile", width)
     assert 'data-drawn="yes"' in document
-    assert len(re.findall(r'class="plot js-plotly-plot"', document)) == 3 + 3 + 3  # arms, sites, maps
+    drawn = re.findall(r'class="plot js-plotly-plot" id="([a-z0-9-]+)"', document)
+    assert {"rate-2", "out-o", "grown-o", "edges", "effect-edge", "map-twin"} <= set(drawn)
+    assert "Error" not in document.partition("<script")[0]
     assert "<title>s · ablate</title>" in document
     assert "CONSOLE" not in log, log
 

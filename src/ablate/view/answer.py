@@ -29,6 +29,8 @@ def answer(results: Results, analysis: Analysis, command: str) -> list[str]:
         ]
     if not analysis.infers:
         return [_description(len(finished), analysis, command), _seen(analysis), _verdicts(results)]
+    if not analysis.rows and analysis.placebos:
+        return [*_null(analysis), _verdicts(results)]
     if not analysis.rows:
         return [_alone(analysis), _verdicts(results), "There is one arm, so nothing is compared."]
     return [_headline(analysis), _largest(analysis), _family(analysis)]
@@ -129,6 +131,21 @@ def _family(analysis: Analysis) -> str:
     )
 
 
+def _null(analysis: Analysis) -> tuple[str, str]:
+    """A study of nothing but placebos: its differences are the noise floor."""
+    floor = analysis.floors[Response.edge]
+    arm, like, effect = floor.pairs[0]
+    other = analysis.floors[Response.best_loss].pairs[0][2]
+    n = effect.estimate.n
+    return (
+        f"{arm} computes the same function as {like}, so nothing but noise tells them apart: LR½ "
+        f"{effect_words(Response.edge, effect)}, loss at best lr {effect_words(Response.best_loss, other)} "
+        f"(95 % paired intervals, n = {n} seeds).",
+        f"That is the noise floor: in a single seed LR½ differs by up to "
+        f"{size(Response.edge, max(map(abs, effect.estimate.per_seed), default=None))}.",
+    )
+
+
 def _alone(analysis: Analysis) -> str:
     """A single arm, or arms without a contrast: what is known of the first."""
     if not analysis.arms:
@@ -184,7 +201,9 @@ def _how(rows: Sequence[Row]) -> str:
     ns = sorted({r.effect.estimate.n for r in rows})
     n = f"{ns[0]} to {ns[-1]}" if len(ns) > 1 else number(ns[0]) if ns else "0"
     kind = f"95 % paired {' or '.join(kinds)} intervals" if kinds else "every seed alike, so no interval"
-    return f"{kind}, n = {n} seeds{_censored(*rows)}"
+    ps = [r.holm for r in rows if r.holm is not None]
+    least = f", least Holm-adjusted p {p_words(min(ps))}" if ps else ""
+    return f"{kind}, n = {n} seeds{least}{_censored(*rows)}"
 
 
 def _could(rows: Sequence[Row]) -> str:
@@ -192,7 +211,7 @@ def _could(rows: Sequence[Row]) -> str:
     if not known:
         return ""
     mde, response = max(known, key=lambda x: x[0])
-    return f"; we could have seen ≥ {size(response, mde)} with power 0.8"
+    return f"; we could have seen ≥ {size(response, mde)} with power 0.8 (before Holm's correction)"
 
 
 def _censored(*rows: Row) -> str:

@@ -1,6 +1,7 @@
 """Courses of a run, thinned as they are read, so that a page of hundreds of runs stays small.
 
-Legend: R rows (row t = step t), N points kept, B buckets, S rows of a bucket, P probe rows.
+Legend: R rows (row t = step t), N points kept, B buckets, S rows of a bucket, P probe rows, L linears, T rows
+of the last tenth.
 """
 
 import math
@@ -12,8 +13,7 @@ from numpy.typing import NDArray
 
 from ablate.config import UserError
 from ablate.record import Run, RunFolder, Series
-from ablate.stats import Departure, first_departure, most_grown
-from ablate.verdict import growth_against
+from ablate.stats import Departure, first_departure
 
 Floats = NDArray[np.float64]
 
@@ -24,17 +24,17 @@ PROBES = 60  # probe rows at most
 END_SHARE = 10  # the end of a run: its last tenth
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Line:
     """A thinned course: the lowest and the highest value of every stretch where they stood.
 
-    None: a stretch without a finite value. `broken`: (step, value before it) where the course first is not
-    finite, None if it always is.
+    Not finite: a stretch without a finite value. `broken`: (step, value before it) where the course first is
+    not finite, None if it always is; NaN for a value before the first.
     """
 
-    steps: tuple[int, ...]
-    values: tuple[float | None, ...]
-    broken: tuple[int, float | None] | None = None
+    step_N: NDArray[np.int64]
+    value_N: Floats
+    broken: tuple[int, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class BiasCourse:
     cancellable: tuple[float | None, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curves:
     """What the page keeps of one run's rows. Empty where rows are absent or unreadable."""
 
     sites: Mapping[str, Line] = field(default_factory=dict)  # largest output L2 over the blocks
     map_steps: tuple[int, ...] = ()
-    maps: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  # by linear
+    maps: Mapping[str, Floats] = field(default_factory=dict)  # by linear, one value a map step
     biases: Mapping[str, BiasCourse] = field(default_factory=dict)  # by site
 
 
@@ -114,13 +114,12 @@ def curves(
 
 def against(outputs: Mapping[str, Floats], twin: Mapping[str, Floats]) -> Against:
     """A run's outputs against its twin's."""
-    ends = {name: _end(outputs[name], twin[name]) for name in outputs if name in twin}
-    sites = {}
-    for site, names in by_site(ends).items():
-        known = [ends[name] for name in names if not math.isnan(ends[name])]
-        if known:
-            sites[site] = max(known)
-    return Against(first_departure(outputs, twin), most_grown(outputs, twin), sites)
+    common = [name for name in outputs if name in twin and outputs[name].size and twin[name].size]
+    ends = _ends([outputs[name] for name in common], [twin[name] for name in common])
+    grown_by = dict(zip(common, ends, strict=True))
+    sites = {site: max(grown_by[name] for name in names) for site, names in by_site(grown_by).items()}
+    grown = max(grown_by.items(), key=lambda item: (item[1], item[0]), default=None)
+    return Against(first_departure(outputs, twin), grown, sites)
 
 
 def by_site(linears: Sequence[str] | Mapping[str, object]) -> dict[str, list[str]]:
@@ -138,20 +137,24 @@ def thinned(values_R: Floats, points: int = LINE_POINTS) -> Line:
     broken = None
     if not finite_R.all():
         first = int(np.argmin(finite_R))
-        broken = first, (rounded(values_R[first - 1]) if first else None)
-    return Line(tuple(kept_N.tolist()), tuple(rounded(x) for x in values_R[kept_N]), broken)
+        broken = first, float(values_R[first - 1]) if first else math.nan
+    return Line(kept_N, values_R[kept_N], broken)
 
 
-def largest(values_R: Floats, stride: int) -> tuple[float | None, ...]:
-    """The largest value of every stretch of `stride` rows; None for one with a value that is not finite."""
-    starts = np.arange(0, values_R.size, stride)
+def largest(values_R: Floats, stride: int) -> Floats:
+    """The largest value of every stretch of `stride` rows; not finite for one with a value that is not."""
     with np.errstate(invalid="ignore"):
-        return tuple(rounded(x) for x in np.maximum.reduceat(values_R, starts)) if starts.size else ()
+        found = np.maximum.reduceat(np.abs(values_R), np.arange(0, values_R.size, stride))
+    return np.where(np.isfinite(found), found, np.nan)
 
 
-def rounded(x: float) -> float | None:
+def plotted(values: Floats) -> list[float | None]:
     """Four digits, which is more than a figure shows; None for what is not finite."""
-    return float(f"{x:.4g}") if math.isfinite(x) else None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        place = 3 - np.floor(np.log10(np.abs(values)))
+        scale = 10.0 ** np.where(np.isfinite(place), np.clip(place, -300, 300), 0.0)
+        short = np.round(values * scale) / scale
+    return [x if math.isfinite(x) else None for x in short.tolist()]
 
 
 def _extremes(values_R: Floats, finite_R: NDArray[np.bool_], points: int) -> NDArray[np.int64]:
@@ -167,16 +170,20 @@ def _extremes(values_R: Floats, finite_R: NDArray[np.bool_], points: int) -> NDA
     return np.unique(np.concatenate([start_B + low_B, start_B + high_B, [values_R.size - 1]]))
 
 
-def _end(values_R: Floats, twin_R: Floats) -> float:
-    """Geometric mean of value / twin's over the last tenth of the common steps; infinite if not finite."""
-    ratio_R = growth_against(values_R, twin_R).ratio_R
-    end_R = ratio_R[-max(1, ratio_R.size // END_SHARE) :]
-    if not end_R.size:
-        return math.nan
-    if not np.all(np.isfinite(end_R)):
-        return math.inf
-    with np.errstate(divide="ignore"):
-        return float(np.exp(np.mean(np.log(end_R))))
+def _ends(values: Sequence[Floats], twins: Sequence[Floats]) -> list[float]:
+    """Of each linear the geometric mean of value / twin's over the last tenth of the common steps.
+
+    Infinite where one of these ratios is not finite, or the twin's value is not positive.
+    """
+    if not values:
+        return []
+    common = min(values[0].size, twins[0].size)
+    end = slice(common - max(1, common // END_SHARE), common)
+    value_LT, twin_LT = np.array([x[end] for x in values]), np.array([x[end] for x in twins])
+    with np.errstate(all="ignore"):
+        mean_L = np.exp(np.mean(np.log(value_LT / np.where(twin_LT > 0, twin_LT, np.nan)), axis=1))
+    finite_L = np.isfinite(value_LT).all(axis=1) & np.isfinite(mean_L)
+    return [float(x) for x in np.where(finite_L, mean_L, np.inf)]
 
 
 def _bias(probes: Series, linears: Sequence[str]) -> BiasCourse:
@@ -185,7 +192,7 @@ def _bias(probes: Series, linears: Sequence[str]) -> BiasCourse:
         _middle(probes, [column.format(name) for name in linears])[keep_P]
         for column in ("wx/{}", "bias/{}_norm", "bias/{}_cancellable")
     ]
-    wx, b, cancellable = (tuple(rounded(x) for x in values_P) for values_P in columns)
+    wx, b, cancellable = (tuple(plotted(values_P)) for values_P in columns)
     return BiasCourse(tuple(probes.steps[keep_P].tolist()), wx, b, cancellable)
 
 

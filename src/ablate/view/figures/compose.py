@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ablate.view.figures.style import INK, Figure, Key, Panel, Plate, checked, label
 
 COLUMNS, PANEL_WIDTH, PANEL_HEIGHT = 3, 340, 260
-TITLE = 30  # pixels above a panel for its title
+TITLE, FOOT = 30, 46  # pixels above a panel for its title, below it for its axis
 
 
 def composed(plate: Plate) -> Figure:
@@ -14,7 +14,7 @@ def composed(plate: Plate) -> Figure:
     columns = 1 if plate.wide else min(COLUMNS, len(plate.panels))
     rows = math.ceil(len(plate.panels) / columns)
     heights = [_height(plate.panels[i * columns : (i + 1) * columns]) for i in range(rows)]
-    total = sum(heights) + TITLE * rows + (30 + 20 * math.ceil(len(plate.key) / 5) if plate.key else 0) + 20
+    total = sum(heights) + TITLE * rows + (20 * math.ceil(len(plate.key) / 5) + 8 if plate.key else 0)
     width = 760 if plate.wide else max(480, PANEL_WIDTH * columns)
     layout: Figure = {
         "template": "none", "paper_bgcolor": "white", "plot_bgcolor": "white", "width": width,
@@ -34,7 +34,7 @@ def composed(plate: Plate) -> Figure:
             gap = panel.figure["layout"]["margin"]["l"] / width
             box = (
                 left + gap + 0.01, left + 1 / columns - 0.015,
-                (top - height + 46) / total, top / total,
+                (top - height + FOOT) / total, top / total,
             )  # fmt: skip
             traces += _placed(panel, place, box, layout)
         top -= height

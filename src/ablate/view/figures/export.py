@@ -23,8 +23,8 @@ def export_figures(plates: Sequence[Plate], folder: Path, kind: str) -> list[Pat
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{plate.name}.{kind}" for plate in plates]
     try:
-        for plate, path in zip(plates, paths, strict=True):
-            plotly.io.write_image(composed(plate), path, format=kind, scale=SCALE if kind == "png" else 1)
+        figures = [composed(plate) for plate in plates]
+        plotly.io.write_images(figures, paths, format=kind, scale=SCALE if kind == "png" else 1)
     except (RuntimeError, ValueError, OSError) as error:
         if "chrome" not in str(error).lower():
             raise

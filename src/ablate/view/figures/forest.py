@@ -112,6 +112,8 @@ def _effects(response: Response, rows: Sequence[Row]) -> Panel:
     show = math.exp if response is Response.edge else float
     if response is Response.edge:
         laid_out["xaxis"] |= {"type": "log", **_ratio_ticks(rows)}
+    else:
+        laid_out["xaxis"] |= {"range": list(_reach(rows))}
     known = [(i, r) for i, r in enumerate(rows) if r.effect.estimate.n]
     neutral = show(0.0)
     laid_out["shapes"] = [
@@ -163,6 +165,18 @@ def _bars(known: Sequence[tuple[int, Row]], show: object, response: Response) ->
 
 def _ratio_ticks(rows: Sequence[Row]) -> Figure:
     """Ticks at ratios that people know, as far apart as the values are."""
+    low, high = _reach(rows)
+    inside = [
+        [t for t in ticks if low <= math.log(t) <= high]
+        for ticks in (RATIOS, RATIOS[::2], RATIOS[4::8], [10.0**k for k in range(-12, 13)], [1.0])
+    ]
+    shown = next(ticks for ticks in inside if len(ticks) <= TICKS)
+    span = [low / math.log(10), high / math.log(10)]
+    return {"range": span, "tickvals": shown, "ticktext": [number(t, 3) for t in shown], "tickangle": 0}
+
+
+def _reach(rows: Sequence[Row]) -> tuple[float, float]:
+    """From the least to the largest of what a panel draws, noise floors too, with some room."""
     ends = [0.0]
     for row in rows:
         found = row.effect.estimate
@@ -170,15 +184,8 @@ def _ratio_ticks(rows: Sequence[Row]) -> Figure:
         if found.interval is not None:
             ends += [found.interval.low, found.interval.high]
         ends += [row.floor, -row.floor] if row.floor is not None else []
-    low, high = min(ends), max(ends)
-    room = 0.06 * (high - low) or 0.1
-    inside = [
-        [t for t in ticks if low - room <= math.log(t) <= high + room]
-        for ticks in (RATIOS, RATIOS[::2], RATIOS[4::8], [10.0**k for k in range(-12, 13)], [1.0])
-    ]
-    shown = next(ticks for ticks in inside if len(ticks) <= TICKS)
-    span = [(low - room) / math.log(10), (high + room) / math.log(10)]
-    return {"range": span, "tickvals": shown, "ticktext": [number(t, 3) for t in shown], "tickangle": 0}
+    room = 0.06 * (max(ends) - min(ends)) or 0.1
+    return min(ends) - room, max(ends) + room
 
 
 def _band(row: int, low: float, high: float) -> Figure:

@@ -7,6 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from ablate.view.curves import Floats
 from ablate.view.facts import RunFacts
 from ablate.view.figures.style import SITES, Figure, Panel, Plate, checked, layout
 from ablate.view.results import Results
@@ -116,12 +119,14 @@ def _map(run: RunFacts, arm: str, results: Results) -> dict[str, Any]:
         "twin": None if twin is None else twin.run_id,
         "linears": [clean(name) for name in linears],
         "steps": list(found.map_steps),
-        "z": [[_centilog(x) for x in found.maps[name]] for name in linears],
+        "z": [_centilogs(found.maps[name]) for name in linears],
     }
 
 
-def _centilog(x: float | None) -> int | None:
-    return round(100 * math.log10(x)) if x is not None and x > 0 else None
+def _centilogs(values: Floats) -> list[int | None]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.round(100 * np.log10(values))
+    return [int(x) if math.isfinite(x) else None for x in found.tolist()]
 
 
 def _site_rank(linear: str) -> int:

@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from ablate.view.curves import Line
+from ablate.view.curves import Line, plotted
 from ablate.view.facts import RunFacts
 from ablate.view.figures.armstyle import arm_styles
 from ablate.view.figures.style import (
@@ -117,13 +117,13 @@ def _course(found: Line, look: tuple[str, str], place: int, name: str) -> list[F
     colour, dash = look
     traces: list[Figure] = [
         {
-            "type": "scatter", "mode": "lines", "x": list(found.steps),
-            "y": list(found.values), "meta": place, "visible": place == 0,
+            "type": "scatter", "mode": "lines", "x": found.step_N.tolist(),
+            "y": plotted(found.value_N), "meta": place, "visible": place == 0,
             "line": {"color": colour, "width": 1.4, "dash": dash},
             "text": name, "hoverinfo": "x+y+text", "name": "",
         }
     ]  # fmt: skip
-    if found.broken is not None and found.broken[1]:
+    if found.broken is not None and found.broken[1] > 0:
         step, before = found.broken
         traces.append(
             {

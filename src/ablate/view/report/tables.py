@@ -15,7 +15,7 @@ def edges_table(analysis: Analysis) -> Table:
     rows = [
         (
             a.arm.title,
-            number(a.arm.best_lr, 6),
+            _best(a),
             estimated(Response.edge, a.estimates[Response.edge]),
             str(a.estimates[Response.edge].n),
             _lr50(a.lr50),
@@ -146,6 +146,11 @@ def runs_table(results: Results) -> Table:
         )  # fmt: skip
     columns = ("arm", "lr", "seed", "verdict", "final val", "why", "folder", "again")
     return table(columns, rows, title="Every run", right=("lr", "seed", "final val"))
+
+
+def _best(a: ArmAnswer) -> str:
+    nothing = "no rate trains" if a.sensitivities else "-"
+    return nothing if a.arm.best_lr is None else number(a.arm.best_lr, 6)
 
 
 def _edge(edge: Edge) -> str:
