@@ -97,7 +97,7 @@ class Analysis:
     rows: tuple[Row, ...]
     floors: Mapping[Response, Floors]
     placebos: tuple[tuple[str, str], ...]
-    seeds: int  # of the arm that has fewest
+    seeds: int  # that enter the contrasts (or the arms' estimates, where nothing is compared), at most
 
     @classmethod
     def of(cls, results: Results) -> "Analysis":
@@ -111,12 +111,14 @@ class Analysis:
             c for response in Response for c in (factorial(compared, response) if compared.factors else ())
         ]
         adjusted = holm([c.effect.p for c in found])
+        arms = tuple(_arm(arm, study, values) for arm in results.arms if arm.name in study.arms)
+        entered = [c.effect.estimate for c in found] or [e for a in arms for e in a.estimates.values()]
         return cls(
-            arms=tuple(_arm(arm, study, values) for arm in results.arms if arm.name in study.arms),
+            arms=arms,
             rows=tuple(Row(c, p, _band(floors[c.response], c)) for c, p in zip(found, adjusted, strict=True)),
             floors=floors,
             placebos=placebos,
-            seeds=results.least_seeds,
+            seeds=max((e.n for e in entered), default=0),
         )
 
     @property
@@ -225,4 +227,5 @@ def _placebo_contrasts(
 
 def _band(floors: Floors, contrast: Contrast) -> float | None:
     floor = floors.main if len(contrast.of) == 1 else floors.interaction
-    return floor.band(contrast.effect.estimate.n) if floor is not None else None
+    enough = contrast.effect.estimate.n >= INFERENCE_SEEDS
+    return floor.band(contrast.effect.estimate.n) if floor is not None and enough else None

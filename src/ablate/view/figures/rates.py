@@ -81,8 +81,7 @@ def rate_plate(results: Results) -> Plate:
 def verdict_key(results: Results) -> tuple[Key, ...]:
     """The marks of the verdicts that this study has."""
     seen = {results.word(r) for r in results.runs}
-    known = [Key(word, *VERDICTS[word]) for word in VERDICTS if word in seen]
-    return (*known, *(Key(word, INK, "circle") for word in sorted(seen - set(VERDICTS))))
+    return tuple(Key(word, *VERDICTS[word]) for word in VERDICTS if word in seen)
 
 
 def verdict_glyph(word: str) -> tuple[str, str]:

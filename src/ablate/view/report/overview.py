@@ -33,6 +33,10 @@ PARTS = (
     "best (undertraining) + above best (instability). Lower depends less on the rate; it is blind to the "
     "level of the loss."
 )
+FEW_EFFECTS = (
+    "Mean difference against the first level, one number a seed, averaged over the other factors; × "
+    f"between two contrasts: their interaction. Fewer than {INFERENCE_SEEDS} seeds: no interval, no test."
+)
 EFFECTS = (
     "Difference against the first level, one number a seed, averaged over the other factors; × between two "
     "contrasts: their interaction. Interval: {kind}; flip: that of the sign-flip test. p of the t, "
@@ -104,7 +108,8 @@ def undetected_section(analysis: Analysis, command: str) -> str:
         words = paragraph("Nothing is compared in this study.")
     elif not analysis.infers:
         words = note(
-            f"Nothing was tested: {plural(analysis.seeds, 'seed')} an arm. For an answer: {command}", command
+            f"Nothing was tested: {plural(analysis.seeds, 'seed')} in a comparison. For an answer: {command}",
+            command,
         )
     elif not tab.rows:
         words = paragraph("Every contrast that was tested is detectable.")
@@ -133,6 +138,8 @@ def runs_section(results: Results) -> str:
 def _overview(results: Results) -> str:
     """Arms × rates: median loss and one mark a seed."""
     head = "".join(f'<th class="right">lr {number(lr, 6)}</th>' for lr in results.rates)
+    states = sorted({run.state for run in results.runs if run.verdict is None})
+    waiting = paragraph(f"·: no verdict ({', '.join(states)}).", soft=True) if states else ""
     rows = []
     for arm in results.arms:
         cells = {point.lr: _cell(point, results) for point in arm.points}
@@ -142,7 +149,7 @@ def _overview(results: Results) -> str:
             f'<tr><td class="first">{text(arm.title)}</td>{middle}<td class="right">{text(best)}</td></tr>'
         )
     return (
-        f'{key_html(verdict_key(results))}<div class="scroll"><table><thead><tr>'
+        f'{key_html(verdict_key(results))}{waiting}<div class="scroll"><table><thead><tr>'
         f'<th class="first">arm</th>{head}'
         f'<th class="right">best lr</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
@@ -163,7 +170,7 @@ def _effects(analysis: Analysis) -> str:
         return ""
     kinds = sorted({str(i.kind) for r in analysis.rows if (i := r.effect.estimate.interval)})
     tests = sum(r.holm is not None for r in analysis.rows)
-    words = EFFECTS.format(kind=" or ".join(kinds) or f"none below {INFERENCE_SEEDS} seeds", tests=tests)
+    words = EFFECTS.format(kind=" or ".join(kinds), tests=tests) if tests else FEW_EFFECTS
     parts = [
         f"<h4>{text(NAMES[response])}</h4>{table_html(effects_table(analysis, response), kind='contrasts')}"
         for response in Response

@@ -5,7 +5,15 @@ const settings = { responsive: true, displaylogo: false, displayModeBar: false }
 
 function draw(id, figure) {
   const place = document.getElementById(id);
-  return place ? Plotly.newPlot(place, figure.data, figure.layout, settings).then(() => scalable(place)) : Promise.resolve();
+  return place ? Plotly.newPlot(place, figure.data, fitted(figure.layout, place.clientWidth), settings).then(() => scalable(place)) : Promise.resolve();
+}
+
+// Beside long row names a narrow screen has room for every second tick only.
+function fitted(layout, width) {
+  const ticks = layout.xaxis.tickvals;
+  if (width >= 450 || layout.margin.l < 100 || !ticks || ticks.length < 4) return layout;
+  const kept = (items) => items.filter((_, place) => place % 2 === ticks.length % 2);
+  return { ...layout, xaxis: { ...layout.xaxis, tickvals: kept(ticks), ticktext: kept(layout.xaxis.ticktext) } };
 }
 
 // Print scales a picture with its column instead of cutting it.

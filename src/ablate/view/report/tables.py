@@ -93,7 +93,7 @@ def floor_table(analysis: Analysis) -> Table:
             ("placebo, main effects", floors.main),
             ("placebo, interactions", floors.interaction),
         ):
-            if floor is not None and floor.n:
+            if floor is not None and floor.n >= INFERENCE_SEEDS:
                 band = size(response, floor.band(analysis.seeds))
                 rows.append(
                     (NAMES[response], name, floor.n, f"band {band}", size(response, floor.largest), "")
