@@ -24,7 +24,14 @@ def export_figures(plates: Sequence[Plate], folder: Path, kind: str) -> list[Pat
     paths = [folder / f"{plate.name}.{kind}" for plate in plates]
     try:
         figures = [composed(plate) for plate in plates]
-        plotly.io.write_images(figures, paths, format=kind, scale=SCALE if kind == "png" else 1)
+        plotly.io.write_images(
+            figures,
+            paths,
+            format=kind,
+            scale=SCALE if kind == "png" else 1,
+            width=[figure["layout"]["width"] for figure in figures],
+            height=[figure["layout"]["height"] for figure in figures],
+        )
     except (RuntimeError, ValueError, OSError) as error:
         if "chrome" not in str(error).lower():
             raise

@@ -70,6 +70,7 @@ def map_plate(entries: Sequence[Mapping[str, Any]], first: str | None) -> Plate 
     limit = max(0.5, sizes[math.floor(0.98 * (len(sizes) - 1))]) if sizes else 0.5
     figure = _heatmap(run["steps"], run["linears"], z, RATIO, "log10 ratio")
     figure["data"][0] |= {"zmin": -limit, "zmax": limit}
+    figure["layout"]["height"] = max(260, 70 + 13 * len(z))
     title = f"{run['arm']}, {run['label']}"
     panel = Panel("map-growth", title, checked(figure["data"], figure["layout"]))
     return Plate("growth_map", "Growth, layer by layer", CAPTION, (panel,), wide=True)
