@@ -6,7 +6,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help study test test-all lint format bench clean
+.PHONY: help study test test-all lint format bench notebooks clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ lint: $(VENV)/.dev ## style, types and the direction of imports
 format: $(VENV)/.dev ## rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
+
+notebooks: $(VENV)/.dev ## execute the notebooks again (minutes), in place
+	@$(BIN)/python scripts/run_notebooks.py
 
 bench: $(VENV)/.run ## measure speed as ratios (minutes); each script ends with one JSON line
 	@for script in scripts/bench_*.py; do $(BIN)/python $$script || exit 1; done

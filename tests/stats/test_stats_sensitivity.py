@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablate.stats import Ending, best_rate, log_uniform, lr_sensitivity
@@ -34,6 +34,7 @@ def test_an_arm_that_never_trains_has_no_best_rate() -> None:
     assert (found.total, found.best_lr) == (0.0, None)
 
 
+@settings(deadline=None)
 @given(st.lists(LOSSES, min_size=1, max_size=8), st.floats(1, 8), st.randoms())
 def test_bounded_split_and_blind_to_order(finals: list[float], start: float, random) -> None:  # type: ignore[no-untyped-def]
     endings = grid(finals, start)

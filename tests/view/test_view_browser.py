@@ -1,5 +1,6 @@
 """The page in a real browser: it draws, says nothing on the console, and asks for nothing."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from view_studies import product, record
 
+from ablate.cli import main
 from ablate.view import write_report
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -41,7 +43,9 @@ def test_the_page_draws_without_errors_or_requests(tmp_path: Path, width: int) -
     record(root, 99, notes=HOSTILE, data={"source": "hub", "name": HOSTILE})
     document, log = opened(write_report(root, "s"), tmp_path / "profile", width)
     assert 'data-drawn="yes"' in document
-    assert len(re.findall(r'class="plot js-plotly-plot"', document)) == 3 + 3 + 3  # arms, sites, maps
+    drawn = re.findall(r'class="plot js-plotly-plot" id="([a-z0-9-]+)"', document)
+    assert {"rate-2", "out-o", "grown-o", "edges", "effect-edge", "map-twin"} <= set(drawn)
+    assert document.count('viewBox="0 0 ') >= len(drawn)  # print scales the pictures by it
     assert "<title>s · ablate</title>" in document
     assert "CONSOLE" not in log, log
 
@@ -56,3 +60,18 @@ def test_the_browser_would_have_said_so(tmp_path: Path) -> None:
     assert "CONSOLE" in log
     assert "evil.example" in log
     assert "Content Security Policy" in log
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("kaleido") is None, reason="the extra [figures] is not installed"
+)
+def test_figures_are_drawn_as_pictures(tmp_path: Path) -> None:
+    product(tmp_path / "runs", ["none", "all"], [0.001, 0.01, 0.1], [0, 1])
+    out = tmp_path / "figures"
+    command = ["report", "s", "--root", str(tmp_path / "runs"), "--format", "csv", "--figures", str(out)]
+    assert main(command) == 0
+    names = {p.stem for p in out.glob("*.svg")}
+    assert names == {"loss_against_rate", "edges", "effects", "output_growth", "output_norms", "growth_map"}
+    assert all("<svg" in p.read_text(encoding="utf-8")[:200] for p in out.glob("*.svg"))
+    captions = (out / "captions.md").read_text(encoding="utf-8")
+    assert all(f"(`{name}`)" in captions for name in names)

@@ -54,8 +54,12 @@ def made(root: Path) -> tuple[Page, dict]:  # type: ignore[type-arg]
     return Page(rest), json.loads(data[1])
 
 
+def panels(data: dict, group: str) -> dict[str, dict]:  # type: ignore[type-arg]
+    return {name: figure for name, figure in data["figures"].items() if name.startswith(f"{group}-")}
+
+
 def curves(data: dict, group: str) -> list[dict]:  # type: ignore[type-arg]
-    return [trace for figure in data[group].values() for trace in figure["data"]]
+    return [trace for figure in panels(data, group).values() for trace in figure["data"]]
 
 
 def test_a_whole_study(tmp_path: Path) -> None:
@@ -64,21 +68,31 @@ def test_a_whole_study(tmp_path: Path) -> None:
     assert "2 arms × 3 learning rates × 2 seeds: 12 runs" in page.text
     assert "infers nothing" in page.text
     assert "ablate sweep study=s 'seed=range(0,8)'" in page.text
-    assert len(data["rates"]) == 2
-    assert set(data["outputs"]) == {"out-o", "out-q", "out-head"}
-    assert len(data["outputs"]["out-o"]["data"]) == 2 * 3
-    placed = {attrs.get("id") for _, attrs in page.tags}
-    assert {*data["rates"], *data["outputs"], "map-growth", "map-run", "map-twin"} <= placed
+    assert set(panels(data, "rate")) == {"rate-0", "rate-1"}
+    assert set(panels(data, "out")) == {"out-o", "out-q", "out-head"}
+    lines = [t for t in data["figures"]["out-o"]["data"] if t["mode"] == "lines"]
+    assert [t["meta"] for t in lines] == [0, 0, 0, 1, 1, 1]
+    placed = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert {*data["figures"], "map-growth", "map-run", "map-twin"} <= set(placed)
+    assert len(placed) == len(set(placed))
+
+
+def test_the_sections_stand_in_their_order(tmp_path: Path) -> None:
+    product(tmp_path, ["none", "all"], [0.001, 0.1], [0, 1])
+    page, _ = made(tmp_path)
+    ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
+    assert ids == ["question", "answer", "tables", "figures", "floor", "undetected", "methods", "runs"]
+    assert page.count("img") == page.count("link") - 1 == 0
 
 
 def test_every_seed_has_a_point_and_lost_ones_stand_at_the_start_marked(tmp_path: Path) -> None:
     product(tmp_path, ["none"], [0.01, 0.1], [0, 1])
     _, data = made(tmp_path)
-    points = [t for t in curves(data, "rates") if t["mode"] == "markers+text"]
+    points = [t for t in curves(data, "rate") if t["mode"] == "markers+text"]
     found = {t["name"]: t for t in points}
     assert {name: len(t["x"]) for name, t in found.items()} == {"stable": 2, "diverged": 2}
     assert found["diverged"]["y"] == [6.0, 6.0]
-    assert found["diverged"]["text"] == ["↑", "↑"]
+    assert found["diverged"]["text"] == ["↑", ""]  # one arrow a rate
     assert found["stable"]["text"] == ["", ""]
     assert found["diverged"]["marker"]["symbol"] != found["stable"]["marker"]["symbol"]
 
@@ -88,26 +102,12 @@ def test_the_map_shows_a_lost_run_beside_its_twin(tmp_path: Path) -> None:
     page, data = made(tmp_path)
     chosen = [attrs["value"] for tag, attrs in page.tags if tag == "option" and "selected" in attrs]
     runs = {entry["id"]: entry for entry in data["maps"]["runs"]}
-    run = runs[chosen[0]]
+    (run,) = (runs[value] for value in chosen if value in runs)
     assert "diverged" in run["label"]
     assert "stable" in runs[run["twin"]]["label"]
     row = run["z"][run["linears"].index("b01_o")]
     assert row[1] - row[0] == round(100 * math.log10(1.5))
     assert row[-1] is None
-
-
-def test_lines_are_thinned_and_keep_their_peaks() -> None:
-    import numpy as np
-
-    from ablate.view.figures import thinned
-
-    values = np.ones(5000)
-    values[1234] = 50.0
-    steps, found = thinned(values, 200)
-    assert len(steps) == len(found) <= 200
-    assert max(x for x in found if x is not None) == 50.0
-    values[10] = np.nan
-    assert thinned(values, 200)[1][0] is None
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     assert page.text.count(HOSTILE) >= 3  # a note, a reason, an arm
     assert page.count("img") == 0
     assert page.count("script") == 2
-    told = json.dumps(curves(data, "rates") + curves(data, "outputs"))
+    told = json.dumps(data["figures"])
     assert "<script" not in told
     assert "&lt;script" in told
     assert not any(str(v).startswith(("http", "//")) for _, attrs in page.tags for v in attrs.values())
@@ -160,7 +160,7 @@ def test_studies_of_every_kind(kind: str, tmp_path: Path) -> None:
         "unreadable": "2 runs",
     }
     assert says[kind] in page.text
-    assert all(math.isfinite(y) for t in curves(data, "rates") for y in t["y"] if y is not None)
+    assert all(math.isfinite(y) for t in curves(data, "rate") for y in t["y"] if y is not None)
 
 
 def test_64_arms_stay_small(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_64_arms_stay_small(tmp_path: Path) -> None:
             record(tmp_path, number, {"width": width, "heads": 4}, lr=lr)
             number += 1
     page, data = made(tmp_path)
-    assert len(data["rates"]) == 64
+    assert len(panels(data, "rate")) == 64
     assert "64 arms × 2 learning rates" in page.text
 
 

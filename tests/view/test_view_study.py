@@ -61,21 +61,12 @@ def test_impaired_runs_are_named(tmp_path: Path) -> None:
     record(tmp_path, 0, lr=0.01, final=4.0)
     record(tmp_path, 1, lr=0.1, final=4.6)
     assert results_table(results(tmp_path)).column("verdict") == ("stable", "stable (impaired)")
-    assert any("Impaired" in note for note in reading_notes(results(tmp_path), "-"))
-
-
-@pytest.mark.parametrize(("seeds", "describes"), [(2, True), (4, True), (5, False)])
-def test_few_seeds_infer_nothing_and_say_how_to_get_more(tmp_path: Path, seeds: int, describes: bool) -> None:
-    product(tmp_path, ["none", "all"], [0.01, 0.1], range(seeds))
-    notes = " ".join(reading_notes(results(tmp_path), "ablate sweep more"))
-    assert ("infers nothing" in notes) == describes
-    assert ("ablate sweep more" in notes) == describes
-    assert "interval" in notes
+    assert any("Impaired" in note for note in reading_notes(results(tmp_path)))
 
 
 def test_an_uneven_grid_is_named(tmp_path: Path) -> None:
     product(tmp_path, ["none"], [0.01, 0.02, 0.5], [0])
-    assert any("evenly" in note for note in reading_notes(results(tmp_path), "-"))
+    assert any("evenly" in note for note in reading_notes(results(tmp_path)))
 
 
 def test_the_command_for_an_answer_is_the_last_request_with_more_seeds(tmp_path: Path) -> None:

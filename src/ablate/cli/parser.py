@@ -122,6 +122,22 @@ def _show(parser: argparse.ArgumentParser) -> None:
 
 def _report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", help=STUDY)
+    parser.add_argument(
+        "overrides", nargs="*", metavar="verdict.key=value", help="judge all runs again with other thresholds"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("html", "md", "csv", "parquet"),
+        default="html",
+        help="html: the page; md: tables, printed; csv, parquet: one file a table (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="PATH",
+        help="where to: a file for html and md, a folder for csv and parquet (default: inside the study)",
+    )
+    parser.add_argument("--figures", metavar="DIR", help="the figures as pictures too: the extra [figures]")
+    parser.add_argument("--figure-format", choices=("svg", "png", "pdf"), help="of --figures (default: svg)")
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
 
 
@@ -223,9 +239,11 @@ COMMANDS = {
     ),
     "report": Command(
         "ablate.cli.report",
-        "print a study's tables and write its page",
-        "Print a study's tables and write runs/STUDY/index.html: losses and verdicts, output norms and "
-        "growth, in one file that needs no network. A sweep writes it too when it ends.",
+        "answer a study's question: write its page, tables or figures",
+        "Answer a study's question from its records and write runs/STUDY/index.html: what differs between "
+        "arms, by how much, how sure that is and what could not have been seen, in one file that needs no "
+        "network. A sweep writes it too when it ends. With verdict.* overrides the recorded curves are "
+        "judged again (into rejudged.html).",
         "ablate report bias_stability",
         _report,
     ),

@@ -20,7 +20,7 @@ from ablate.sweep import (
     requested_factors,
     unrecorded,
 )
-from ablate.view import Results, answer_command, plural, study_results, write_report
+from ablate.view import Analysis, Results, answer_command, plural, study_results, write_report
 
 
 def run(args: argparse.Namespace) -> int:
@@ -89,10 +89,12 @@ def _show(the_plan: Plan) -> None:
     asked = [present[run_id] for run_id in ids if run_id in present]
     results = whole if len(asked) == len(whole.runs) else Results.of(asked)
     command = answer_command(the_plan.root / the_plan.study, the_plan.study)
-    show_study(results, f"study {the_plan.study}", command)
+    analysis = Analysis.of(results)
+    show_study(results, f"study {the_plan.study}", command, analysis)
     counts = Counter(r.verdict or r.state for r in asked)
     print(", ".join(f"{n} {word}" for word, n in sorted(counts.items())))
     try:
-        print(f"page: {write_report(the_plan.root, the_plan.study, whole)}")
+        page = write_report(the_plan.root, the_plan.study, whole, analysis if results is whole else None)
+        print(f"page: {page}")
     except OSError as error:  # the runs are safe in their folders
         print(f"page not written: {error}", file=sys.stderr)

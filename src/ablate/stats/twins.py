@@ -14,10 +14,6 @@ from ablate.verdict import Kind, growth_against
 
 Floats = NDArray[np.float64]
 
-# With fewer seeds a study is a description: every point is shown, and no interval or test is computed.
-INFERENCE_SEEDS = 5
-
-
 # "More than twice the converging run": Rybakov et al. 2024 (arXiv 2410.16682) on the outputs that grow.
 DEPARTED = 2.0
 END_SHARE = 10  # the end of a run: its last tenth

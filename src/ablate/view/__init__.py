@@ -1,9 +1,12 @@
 """What people see: tables from plain rows, progress, and the pages of `ablate ls`, `show` and `sweep`."""
 
+from ablate.view.analysis import Analysis
+from ablate.view.answer import answer
 from ablate.view.arms import Factor, arm_label, bias_words, factors, with_bias_words
 from ablate.view.comparison import comparison_lines
 from ablate.view.configs import annotated, differences, keys_table, print_keys
 from ablate.view.facts import Arms, RunFacts, final_val, lookup, read_facts
+from ablate.view.figures import export_figures, plates
 from ablate.view.filters import matches, parse_filters, resolve
 from ablate.view.follow import Follower, Last, last_row
 from ablate.view.index import read_all_facts
@@ -20,7 +23,16 @@ from ablate.view.plans import (
     time_words,
 )
 from ablate.view.progress import Progress
-from ablate.view.report import PAGE, report_page, study_results, study_runs, write_report
+from ablate.view.report import (
+    PAGE,
+    markdown,
+    report_page,
+    study_results,
+    study_runs,
+    write_markdown,
+    write_report,
+    write_tables,
+)
 from ablate.view.results import Results, fastest_growing, growth_rates
 from ablate.view.runs import records, runs_table, select
 from ablate.view.status import StudyStatus, read_study_status, status_lines, status_tables
@@ -30,6 +42,7 @@ from ablate.view.text import as_float, clean, duration, loss, number, plural, ra
 
 __all__ = [
     "PAGE",
+    "Analysis",
     "Arms",
     "Factor",
     "Follower",
@@ -41,6 +54,7 @@ __all__ = [
     "StudyStatus",
     "Table",
     "annotated",
+    "answer",
     "answer_command",
     "arm_label",
     "arms_table",
@@ -52,6 +66,7 @@ __all__ = [
     "differences",
     "duration",
     "emit",
+    "export_figures",
     "factor_words",
     "factors",
     "fastest_growing",
@@ -61,12 +76,14 @@ __all__ = [
     "last_row",
     "lookup",
     "loss",
+    "markdown",
     "matches",
     "number",
     "parse_filters",
     "plain",
     "plan_table",
     "planned_arms",
+    "plates",
     "plural",
     "print_keys",
     "rate",
@@ -96,5 +113,7 @@ __all__ = [
     "time_words",
     "value",
     "with_bias_words",
+    "write_markdown",
     "write_report",
+    "write_tables",
 ]

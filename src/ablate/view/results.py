@@ -1,33 +1,33 @@
-"""A study's runs taken together: arms, their best rates, the twins, departures and sensitivities.
+"""A study's runs taken together: arms, their best rates, twins, courses and sensitivities.
 
-Made once from the runs' facts; the table and the page both read from it.
+Made once from the runs' facts; tables, page and exported files all read from it. Legend: R rows.
 """
 
 import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from ablate.config import UserError
-from ablate.record import Run, RunFolder
-from ablate.stats import (
-    Departure,
-    Ending,
-    Sensitivity,
-    best_rate,
-    first_departure,
-    impaired,
-    log_uniform,
-    lr_sensitivity,
-    most_grown,
-)
-from ablate.stats.twins import Floats
+from ablate.stats import Ending, Outcome, Sensitivity, Study, impaired, log_uniform, sensitivities
 from ablate.verdict import Kind
-from ablate.view.facts import Arms, RunFacts
-from ablate.view.text import as_float
+from ablate.view.arms import AXES, BIAS, DATA, Factor, arm_rank, short_names, with_bias_words
+from ablate.view.comparable import incomparable
+from ablate.view.curves import (
+    LINE_POINTS,
+    Against,
+    Curves,
+    Floats,
+    against,
+    curves,
+    read_biases,
+    read_outputs,
+)
+from ablate.view.facts import SHORT, Arms, RunFacts
+from ablate.view.text import as_float, value
 
+FIGURE_POINTS, LEAST_POINTS = 24_000, 40  # of all lines of one panel together; of one line at least
 GROWTH = "growth/"  # summary keys: growth rate of each linear's output over the last window
-OUT = "out/"
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class ArmResult:
     """One arm: its points (rates upwards), best rate, sensitivity of each seed that ran the whole grid."""
 
     name: str
+    levels: Mapping[str, str]  # factor (short name) to level, as one would type it
     points: tuple[Point, ...]
     best_lr: float | None
     sensitivities: Mapping[str, Sensitivity]  # by seed
@@ -68,54 +69,69 @@ class ArmResult:
 class Results:
     """What a study shows. Runs are named by their id."""
 
-    runs: tuple[RunFacts, ...]
+    runs: tuple[RunFacts, ...]  # those that are compared
+    left_out: tuple[tuple[RunFacts, str], ...]  # those that must not be, with the reason
+    factors: tuple[Factor, ...]  # what varies, learning rate and seed too
     arms: tuple[ArmResult, ...]
-    rates: tuple[float, ...]  # the grid: every rate that any arm has
+    rates: tuple[float, ...]  # every rate that any arm has
     seeds: tuple[str, ...]
-    best: float | None  # ℓ*: lowest seed-mean final loss over all arms
+    study: Study  # the same runs for the statistics; its rates are the grid that all arms share
     impaired: frozenset[str]
     twins: Mapping[str, RunFacts]  # the stable twin of every run that has one and is not one
-    departures: Mapping[str, Departure | None]  # of runs with a twin whose rows both have outputs
-    grown: Mapping[
-        str, tuple[str, float] | None
-    ]  # of the same runs: what is furthest above its twin at the end
-    outputs: Mapping[str, Mapping[str, Floats]]  # output L2 by linear, of every run
+    curves: Mapping[str, Curves]  # of every run of an arm
+    against: Mapping[str, Against]  # of runs with a twin whose rows both have outputs
 
     @classmethod
     def of(cls, runs: Sequence[RunFacts]) -> "Results":
-        """Read the rows of every run that has begun, and compare."""
-        rates = tuple(sorted({r.lr for r in runs if r.lr is not None}))
-        found = [_arm(name, pts, rates) for name, pts in _by_arm(points(runs, Arms.of(runs))).items()]
-        best = _best(found)
-        twins = {run: twin for arm in found for run, twin in _twins(arm).items()}
-        outputs = {r.run_id: read_outputs(r.folder) for r in runs}
-        pairs = {
-            run: (outputs[run], outputs[twin.run_id])
-            for run, twin in twins.items()
-            if outputs[run] and outputs[twin.run_id]
-        }
+        """Read the rows of every run that has begun, and compare those that may be compared."""
+        reasons = incomparable(runs)
+        kept = [r for r in runs if r.run_id not in reasons]
+        arms = Arms.of(kept)
+        by_arm = _by_arm(points(kept, arms))
+        levels = _levels(kept, arms)
+        study = _study(by_arm, levels, _order(arms.factors))
+        sensitive = sensitivities(study)
+        found = [
+            ArmResult(
+                name=name,
+                levels=levels[pts[0].runs[0].run_id],
+                points=tuple(pts),
+                best_lr=study.best_rates.get(name),
+                sensitivities=sensitive.get(name, {}),
+            )
+            for name, pts in by_arm.items()
+        ]
+        by_id = {r.run_id: r for r in kept}
+        twins = {run: by_id[twin] for run, twin in study.twins.items()}
+        lines = sum(len(pts) for pts in by_arm.values())
+        courses, compared = _courses(
+            [r for arm in found for p in arm.points for r in p.runs],
+            twins,
+            max(LEAST_POINTS, min(LINE_POINTS, FIGURE_POINTS // max(1, lines))),
+        )
         return cls(
-            runs=tuple(runs),
+            runs=tuple(kept),
+            left_out=tuple((r, reasons[r.run_id]) for r in runs if r.run_id in reasons),
+            factors=arms.factors,
             arms=tuple(found),
-            rates=rates,
-            seeds=tuple(dict.fromkeys(_seed(r) for r in sorted(runs, key=_seed_rank))),
-            best=best,
-            impaired=frozenset(r.run_id for r in runs if _impaired(r, best)),
+            rates=tuple(sorted({r.lr for r in kept if r.lr is not None})),
+            seeds=tuple(dict.fromkeys(seed_of(r) for r in sorted(kept, key=_seed_rank))),
+            study=study,
+            impaired=frozenset(r.run_id for r in kept if _impaired(r, study.best)),
             twins=twins,
-            departures={run: first_departure(*pair) for run, pair in pairs.items()},
-            grown={run: most_grown(*pair) for run, pair in pairs.items()},
-            outputs=outputs,
+            curves=courses,
+            against=compared,
         )
 
     @property
     def even_grid(self) -> bool:
         """Are the rates evenly spaced on a log scale?"""
-        return log_uniform(self.rates)
+        return log_uniform(self.study.rates)
 
     @property
     def least_seeds(self) -> int:
         """Seeds of the arm that has fewest."""
-        return min((len({_seed(r) for p in arm.points for r in p.runs}) for arm in self.arms), default=0)
+        return min((len({seed_of(r) for p in arm.points for r in p.runs}) for arm in self.arms), default=0)
 
     def word(self, run: RunFacts) -> str:
         """The run's verdict, with a note if it is impaired; its state while there is none."""
@@ -125,7 +141,19 @@ class Results:
 
     def is_twin(self, run: RunFacts) -> bool:
         """Is this run the twin of others?"""
-        return any(twin.run_id == run.run_id for twin in self.twins.values())
+        return run.run_id in self._twin_ids
+
+    @cached_property
+    def _twin_ids(self) -> frozenset[str]:
+        return frozenset(twin.run_id for twin in self.twins.values())
+
+
+def study_of(runs: Sequence[RunFacts]) -> Study:
+    """The runs that may be compared as the statistics take them: `Results.study`, without reading rows."""
+    reasons = incomparable(runs)
+    kept = [r for r in runs if r.run_id not in reasons]
+    arms = Arms.of(kept)
+    return _study(_by_arm(points(kept, arms)), _levels(kept, arms), _order(arms.factors))
 
 
 def points(runs: Sequence[RunFacts], arms: Arms) -> list[Point]:
@@ -152,18 +180,6 @@ def fastest_growing(summary: Mapping[str, object]) -> tuple[str, float] | None:
     return rates[0] if rates else None
 
 
-def read_outputs(folder: RunFolder) -> dict[str, Floats]:
-    """Output L2 of every linear, row t = step t; nothing if rows are absent, unreadable or have gaps."""
-    try:
-        series = Run(folder).series()
-    except (OSError, UserError):
-        return {}
-    steps = series.steps
-    if not steps.size or steps[0] != 0 or steps[-1] != steps.size - 1:
-        return {}
-    return {name.removeprefix(OUT): series.column(name) for name in series.columns if name.startswith(OUT)}
-
-
 def ending(run: RunFacts) -> Ending | None:
     """Where a finished run ended; None for one that was stopped early or lacks its first evaluation."""
     start = as_float(run.summary.get("measures/l0"))
@@ -179,34 +195,46 @@ def _by_arm(found: Sequence[Point]) -> dict[str, list[Point]]:
     return arms
 
 
-def _arm(name: str, found: Sequence[Point], rates: Sequence[float]) -> ArmResult:
-    by_seed: dict[str, list[Ending]] = {}
-    for run in (r for p in found for r in p.runs):
-        if (end := ending(run)) is not None:
-            by_seed.setdefault(_seed(run), []).append(end)
-    whole = {seed: ends for seed, ends in by_seed.items() if sorted(e.lr for e in ends) == list(rates)}
-    return ArmResult(
-        name=name,
-        points=tuple(found),
-        best_lr=best_rate([end for ends in by_seed.values() for end in ends]),
-        sensitivities={seed: lr_sensitivity(ends) for seed, ends in whole.items()},
+def _study(
+    by_arm: Mapping[str, Sequence[Point]],
+    levels: Mapping[str, Mapping[str, str]],
+    order: Mapping[str, Sequence[str]],
+) -> Study:
+    """The runs as the statistics take them. The grid: rates that every arm has, or all if few."""
+    outcomes = [
+        _outcome(run, name, point.lr, levels[run.run_id])
+        for name, pts in by_arm.items()
+        for point in pts
+        if point.lr is not None
+        for run in point.runs
+    ]
+    per_arm = [{p.lr for p in pts if p.lr is not None} for pts in by_arm.values()]
+    shared = set.intersection(*per_arm) if per_arm else set()
+    return Study.of(outcomes, shared if len(shared) > 1 else None, order)
+
+
+def _order(varied: Sequence[Factor]) -> dict[str, list[str]]:
+    """Each factor's levels, words in the order of their definition, numbers by size."""
+    names = short_names([f.key for f in varied if f.key not in AXES])
+    return {
+        names[f.key]: [value(x) for x in sorted(f.values, key=lambda x: arm_rank({f.key: x}, (f,)))]
+        for f in varied
+        if f.key in names
+    }
+
+
+def _outcome(run: RunFacts, arm: str, lr: float, levels: Mapping[str, str]) -> Outcome:
+    return Outcome(
+        run_id=run.run_id,
+        arm=arm,
+        lr=lr,
+        seed=seed_of(run),
+        kind=Kind(run.verdict) if run.verdict in set(Kind) else None,
+        final=run.val,
+        start=as_float(run.summary.get("measures/l0")),
+        unigram=as_float(run.summary.get("measures/u")),
+        levels=levels,
     )
-
-
-def _best(arms: Sequence[ArmResult]) -> float | None:
-    means = []
-    for point in (p for arm in arms for p in arm.points):
-        finals = [r.val for r in point.runs if r.verdict is not None and r.val is not None]
-        if finals and all(math.isfinite(x) for x in finals):
-            means.append(statistics.fmean(finals))
-    return min(means, default=None)
-
-
-def _twins(arm: ArmResult) -> dict[str, RunFacts]:
-    at_best = [r for p in arm.points if p.lr == arm.best_lr and p.lr is not None for r in p.runs]
-    twin = {_seed(r): r for r in at_best if r.verdict == Kind.stable}
-    others = [r for p in arm.points if p.lr != arm.best_lr for r in p.runs]
-    return {r.run_id: twin[_seed(r)] for r in others if _seed(r) in twin}
 
 
 def _impaired(run: RunFacts, best: float | None) -> bool:
@@ -216,10 +244,48 @@ def _impaired(run: RunFacts, best: float | None) -> bool:
     return impaired(Kind(str(run.verdict)), run.val, best, unigram)
 
 
-def _seed(run: RunFacts) -> str:
+def seed_of(run: RunFacts) -> str:
+    """The seed as text."""
     return str(run.seed)
 
 
 def _seed_rank(run: RunFacts) -> tuple[float, str]:
     known = as_float(run.seed)
     return (math.inf if known is None else known, str(run.seed))
+
+
+def _levels(runs: Sequence[RunFacts], arms: Arms) -> dict[str, dict[str, str]]:
+    """Each run's level of every factor but learning rate and seed."""
+    whole = [r for r in runs if r.flat]
+    names = short_names([f.key for f in arms.factors if f.key not in AXES])
+    flats = with_bias_words([r.flat for r in whole])
+    return {
+        run.run_id: {
+            name: str(run.fingerprint)[:SHORT] if key == DATA else value(flat.get(key))
+            for key, name in names.items()
+        }
+        for run, flat in zip(whole, flats, strict=True)
+    }
+
+
+def _courses(
+    runs: Sequence[RunFacts], twins: Mapping[str, RunFacts], points: int
+) -> tuple[dict[str, Curves], dict[str, Against]]:
+    """Read every run once, each twin before those that it is compared with; only thinned courses are kept."""
+    groups: dict[str, list[RunFacts]] = {}
+    for run in runs:
+        groups.setdefault(twins[run.run_id].run_id if run.run_id in twins else run.run_id, []).append(run)
+    found: dict[str, Curves] = {}
+    compared: dict[str, Against] = {}
+    for twin_id, members in groups.items():
+        twin: Mapping[str, Floats] = {}
+        for run in sorted(members, key=lambda r: r.run_id != twin_id):
+            outputs = read_outputs(run.folder)
+            planned = as_float(run.flat.get("optim.steps")) or 0
+            biases = read_biases(run.folder) if run.flat.get(BIAS) else {}
+            found[run.run_id] = curves(outputs, int(planned), biases, points)
+            if run.run_id == twin_id:
+                twin = outputs
+            elif outputs and twin:
+                compared[run.run_id] = against(outputs, twin)
+    return found, compared

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ablate.config import UserError
 from ablate.record import read_json
-from ablate.stats import INFERENCE_SEEDS
 from ablate.view.facts import RunFacts
 from ablate.view.results import ArmResult, Point, Results
 from ablate.view.table import Table, table
@@ -62,17 +61,12 @@ def sensitivity_table(results: Results) -> Table:
     )
 
 
-def reading_notes(results: Results, command: str) -> list[str]:
-    """What these numbers are and are not, in sentences; `command` asks for more seeds."""
-    seeds = results.least_seeds
+def reading_notes(results: Results) -> list[str]:
+    """How to read these numbers, in sentences."""
     notes = []
-    if seeds < INFERENCE_SEEDS:
-        notes.append(
-            f"{plural(seeds, 'seed')} an arm: this describes these runs and infers nothing; there are no "
-            f"intervals. For an answer: {command}"
-        )
-    else:
-        notes.append(f"{plural(seeds, 'seed')} an arm: medians and means without intervals.")
+    if results.left_out:
+        reasons = ", ".join(dict.fromkeys(why for _, why in results.left_out))
+        notes.append(f"{plural(len(results.left_out), 'run')} left out: {reasons}.")
     if len(results.rates) > 1 and not results.even_grid:
         notes.append(
             "The rates are not evenly spaced on a log scale: the LR sensitivity weighs crowded ones more."
@@ -110,7 +104,7 @@ def verdict_words(point: Point, results: Results) -> str:
 
 def departing_words(point: Point, results: Results) -> str:
     """`o from step 2`: the site that leaves the stable twin first, in most seeds; the median step."""
-    known = [results.departures[r.run_id] for r in point.runs if r.run_id in results.departures]
+    known = [results.against[r.run_id].departure for r in point.runs if r.run_id in results.against]
     if not known:
         return "stable twin" if any(results.is_twin(r) for r in point.runs) else "-"
     steps: dict[str, list[int]] = {}
@@ -126,7 +120,8 @@ def departing_words(point: Point, results: Results) -> str:
 
 def growth_words(point: Point, results: Results, span: int) -> str:
     """`b03_down ×12`: against the twin at the end; or a growth rate, `b03_down ×1.80/100 steps`."""
-    grown = [g for r in point.runs if (g := results.grown.get(r.run_id)) is not None]
+    known = [results.against[r.run_id].grown for r in point.runs if r.run_id in results.against]
+    grown = [g for g in known if g is not None]
     if grown:
         linear, factor = max(grown, key=lambda g: g[1])
         return f"{linear} ×{number(factor, 3)}"

@@ -1,0 +1,158 @@
+"""Section "Calibration" of docs/statistics.md and its figures, from the shares alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ablate.stats import Response
+from calibration import ALPHA, Null, Pool
+from calibration_measures import SHIFTS, Share
+from calibration_tables import EQUAL, NULLS, PLANTED, markdown, percent, share_table, warning_table
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE = DOCS / "statistics.md"
+BEGIN, END = (
+    "<!-- calibration: written by scripts/calibrate_noise_floor.py --docs -->",
+    "<!-- calibration ends -->",
+)
+BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#808080"
+NAMES = {
+    Response.edge: "ln LR½",
+    Response.sensitivity: "LR sensitivity",
+    Response.unstable: "share unstable",
+    Response.best_loss: "loss at the best rate",
+}
+DRAWN = {  # measure: label, colour, marker
+    "coverage: interval": ("interval shown (t below 16 seeds, bootstrap-t from 16)", BLUE, "o"),
+    "coverage: sign-flip interval": ("sign-flip interval", ORANGE, "s"),
+    "coverage: t in place of the bootstrap": ("t in place of the bootstrap (not used)", GREEN, "D"),
+    "warning: coverage of the percentile bootstrap": ("percentile bootstrap (not used)", RED, "x"),
+}
+
+
+def renew(pools: Sequence[Pool], rows: Sequence[Share], studies: int) -> None:
+    """Write the figures and put the section between its two marks. Raises ValueError without the marks."""
+    (DOCS / "figures").mkdir(exist_ok=True)
+    draw_coverage(rows, pools[0], DOCS / "figures" / "calibration_coverage.svg")
+    draw_power(rows, pools[0], DOCS / "figures" / "calibration_power.svg")
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"{PAGE} has no lines {BEGIN!r} and {END!r}")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{section(pools, rows, studies)}\n\n{END}{after}", encoding="utf-8")
+
+
+def section(pools: Sequence[Pool], rows: Sequence[Share], studies: int) -> str:
+    """The section's text: what was simulated, what came out, tables, limits."""
+    main = pools[0]
+    parts = [
+        f"`python scripts/calibrate_noise_floor.py` simulates {studies:,} studies of each kind from recorded "
+        "runs whose arms are equal by construction, and analyses them with the functions that the report "
+        "uses. Shares are in percent, with Clopper and Pearson's 95 % interval.",
+        "The records:",
+        "\n".join(
+            f"- `{p.name}`: {len(p.seeds)} seeds × {len(p.rates)} rates × 2 arms; {p.about}" for p in pools
+        ),
+        summary(main, rows),
+        f"![Coverage of the intervals by number of seeds](figures/calibration_coverage.svg)\n\n"
+        f"*How often 95 % intervals cover the true effect, 0, over {studies:,} simulated studies of "
+        f"`{main.name}`; bars: Clopper–Pearson. Dashed: 95 %.*",
+        f"![Power by planted effect](figures/calibration_power.svg)\n\n"
+        f"*How often an effect planted in {studies:,} studies of `{main.name}` (placebo) is found at "
+        "p < 0.05, by its size in units of the smallest detectable effect (MDE). Dotted: 80 % at 1.*",
+    ]
+    for pool in pools:
+        for null, words in NULLS.items():
+            own = [r for r in rows if r.pool == pool.name and r.null is null]
+            if own:
+                table = share_table(own, PLANTED if null is Null.planted else EQUAL)
+                parts += [f"**`{pool.name}`, {words}**", markdown(table)]
+    return "\n\n".join([*parts, "**What the report does not use, and why**", markdown(warning_table(rows))])
+
+
+def summary(pool: Pool, rows: Sequence[Share]) -> str:
+    """The range of the main pool's false positive rates and coverages, in two sentences."""
+
+    def worst(measure: str, null: Null, largest: bool) -> str:
+        own = [r for r in rows if (r.pool, r.null, r.measure) == (pool.name, null, measure) and r.of]
+        row = (max if largest else min)(own, key=lambda r: r.share)
+        return f"{percent(row)} % ({NAMES[Response(row.response)]}, n = {row.n})"
+
+    sentences = [
+        f"{null.capitalize()}: the interval excludes 0 in at most "
+        f"{worst('false positives: interval excludes 0', null, True)} of the studies and covers it in at "
+        f"least {worst('coverage: interval', null, False)}; p < 0.05 in at most "
+        f"{worst('false positives: p < 0.05', null, True)}, the sign-flip test in at most "
+        f"{worst('false positives: sign-flip test', null, True)}."
+        for null in (Null.placebo, Null.reseeded)
+    ]
+    return " ".join(sentences)
+
+
+def draw_coverage(rows: Sequence[Share], pool: Pool, path: Path) -> None:
+    """A panel each response and null: coverage against the number of seeds."""
+    figure, axes = _panels(2, len(Response), (11, 5.2))
+    for line, null in zip(axes, (Null.placebo, Null.reseeded), strict=True):
+        for axis, response in zip(line, Response, strict=True):
+            for place, (measure, (label, colour, marker)) in enumerate(DRAWN.items()):
+                key = (pool.name, null, response, measure)
+                own = [r for r in rows if (r.pool, r.null, r.response, r.measure) == key and r.of]
+                x = [r.n * (1.05 ** (place - 1)) for r in own]
+                bars = [[r.share - r.low for r in own], [r.high - r.share for r in own]]
+                axis.errorbar(
+                    x, [r.share for r in own], yerr=bars, fmt=marker, color=colour, label=label, ms=5
+                )
+            axis.axhline(1 - ALPHA, color=GREY, ls="--", lw=1)
+            axis.set(xscale="log", ylim=(0.68, 1.01), title=f"{NAMES[response]}, {null}")
+            axis.set_xticks([5, 6, 10, 20], ["5", "6", "10", "20"])
+            axis.minorticks_off()
+    for axis in axes[-1]:
+        axis.set_xlabel("seeds")
+    for line in axes:
+        line[0].set_ylabel("coverage")
+    _finish(figure, axes[0][0], path)
+
+
+def draw_power(rows: Sequence[Share], pool: Pool, path: Path) -> None:
+    """A panel each response: power against the planted effect, a line each number of seeds."""
+    figure, axes = _panels(1, len(Response), (11, 3))
+    sizes = sorted({r.n for r in rows if r.pool == pool.name and r.null is Null.placebo})
+    shades = ["#56B4E9", "#0072B2", "#009E73", "#222222"]
+    for axis, response in zip(axes[0], Response, strict=True):
+        for n, colour, marker in zip(sizes, shades, "osD^", strict=False):
+            own = {
+                r.measure: r.share for r in rows
+                if (r.pool, r.null, r.response, r.n) == (pool.name, Null.placebo, response, n)
+            }  # fmt: skip
+            null = own["false positives: p < 0.05"]
+            y = [null, *(own.get(f"power at {k:g} × MDE", float("nan")) for k in SHIFTS)]
+            axis.plot([0, *SHIFTS], y, marker=marker, color=colour, label=f"{n} seeds", ms=5, lw=1.3)
+        axis.axhline(0.8, color=GREY, ls=":", lw=1)
+        axis.axhline(ALPHA, color=GREY, ls=":", lw=1)
+        axis.axvline(1, color=GREY, ls=":", lw=1)
+        axis.set(title=NAMES[response], xlabel="planted effect / MDE", ylim=(-0.02, 1.02))
+    axes[0][0].set_ylabel("found at p < 0.05")
+    _finish(figure, axes[0][0], path)
+
+
+def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.rcParams.update(
+        {"svg.hashsalt": "ablate", "svg.fonttype": "none", "font.size": 9, "axes.titlesize": 9}
+    )
+    mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "font.family": "sans-serif"})
+    return plt.subplots(
+        rows, columns, figsize=size, squeeze=False, sharey=True, sharex=True, layout="constrained"
+    )
+
+
+def _finish(figure: Any, first: Any, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    handles, labels = first.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)

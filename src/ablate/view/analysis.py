@@ -1,0 +1,231 @@
+"""The statistics of a study as its report shows them: arms, contrasts, noise floor.
+
+Only arranges what `ablate.stats` computes.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ablate.stats import (
+    INFERENCE_SEEDS,
+    Bound,
+    Contrast,
+    Edge,
+    Effect,
+    Estimate,
+    Lr50,
+    NoiseFloor,
+    Response,
+    Sensitivity,
+    Study,
+    Value,
+    Values,
+    estimate,
+    factorial,
+    holm,
+    lr50,
+    lr_half,
+    paired_effect,
+    paired_floor,
+    responses,
+    sensitivities,
+    unpaired_floor,
+)
+from ablate.view.arms import BIAS
+from ablate.view.results import ArmResult, Results
+
+SIGNIFICANT = 0.05
+PLACEBO_SITE = "k"
+
+
+@dataclass(frozen=True)
+class ArmAnswer:
+    """One arm: LR½ of every seed, LR50, and the estimate of every response over the seeds."""
+
+    arm: ArmResult
+    edges: Mapping[str, Edge]
+    lr50: Lr50
+    estimates: Mapping[Response, Estimate]
+    sensitivities: Mapping[str, Sensitivity]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contrast, its p over the whole family (Holm), and the half-width of its noise floor's band."""
+
+    contrast: Contrast
+    holm: float | None
+    floor: float | None
+
+    @property
+    def effect(self) -> Effect:
+        return self.contrast.effect
+
+    @property
+    def main(self) -> bool:
+        """A main effect, not an interaction."""
+        return len(self.contrast.of) == 1
+
+    @property
+    def found(self) -> bool:
+        """Detectably different: Holm-adjusted p below 0.05, and beyond the noise floor where there is one."""
+        beyond = self.floor is None or abs(self.effect.estimate.mean) > self.floor
+        return self.holm is not None and self.holm < SIGNIFICANT and beyond
+
+
+@dataclass(frozen=True)
+class Floors:
+    """The noise floor of one response.
+
+    `pairs`: each placebo's paired effect. `main`, `interaction`: the floor of contrasts averaged as
+    the page's are. `unpaired`: disjoint halves of the reference arm's seeds.
+    """
+
+    response: Response
+    pairs: tuple[tuple[str, str, Effect], ...]
+    main: NoiseFloor | None
+    interaction: NoiseFloor | None
+    unpaired: NoiseFloor
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that the report says in numbers. `placebos`: (arm, the arm that it equals)."""
+
+    arms: tuple[ArmAnswer, ...]
+    rows: tuple[Row, ...]
+    floors: Mapping[Response, Floors]
+    placebos: tuple[tuple[str, str], ...]
+    seeds: int  # that enter the contrasts (or the arms' estimates, where nothing is compared), at most
+
+    @classmethod
+    def of(cls, results: Results) -> "Analysis":
+        """All statistics of these results."""
+        study = results.study
+        placebos = tuple(_placebos(results))
+        compared = _without(study, [arm for arm, _ in placebos])
+        values = {response: responses(study, response) for response in Response}
+        floors = {r: _floors(study, r, values[r], placebos) for r in Response}
+        found = [
+            c for response in Response for c in (factorial(compared, response) if compared.factors else ())
+        ]
+        adjusted = holm([c.effect.p for c in found])
+        arms = tuple(_arm(arm, study, values) for arm in results.arms if arm.name in study.arms)
+        entered = [c.effect.estimate for c in found] or [e for a in arms for e in a.estimates.values()]
+        return cls(
+            arms=arms,
+            rows=tuple(Row(c, p, _band(floors[c.response], c)) for c, p in zip(found, adjusted, strict=True)),
+            floors=floors,
+            placebos=placebos,
+            seeds=max((e.n for e in entered), default=0),
+        )
+
+    @property
+    def infers(self) -> bool:
+        """Are there seeds enough for intervals and tests?"""
+        return self.seeds >= INFERENCE_SEEDS
+
+    def of_response(self, response: Response) -> list[Row]:
+        """The contrasts of one response, in order: main effects, then interactions."""
+        return [row for row in self.rows if row.contrast.response is response]
+
+
+def _arm(
+    arm: ArmResult, study: Study, values: Mapping[Response, Mapping[str, Mapping[str, Value]]]
+) -> ArmAnswer:
+    return ArmAnswer(
+        arm=arm,
+        edges={seed: lr_half(study, arm.name, seed) for seed in study.seeds},
+        lr50=lr50(study, arm.name),
+        estimates={response: estimate(found[arm.name]) for response, found in values.items()},
+        sensitivities=sensitivities(study)[arm.name],
+    )
+
+
+def _placebos(results: Results) -> list[tuple[str, str]]:
+    """Pairs of arms that compute the same function: they differ in the key bias alone, which softmax removes.
+
+    It does so without rotary positions and without a norm on q and k. The arm whose biases have no word of
+    their own is the placebo; of two such, the one with the key bias.
+    """
+    found = []
+    for a, b in itertools.combinations(results.arms, 2):
+        if not (_differ_in_bias_alone(a, b) and _redundant(a) and _redundant(b)):
+            continue
+        without, having = (a, b) if len(_sites(a)) < len(_sites(b)) else (b, a)
+        unnamed = [arm for arm in (without, having) if arm.levels["bias"].startswith("[")]
+        placebo = unnamed[0] if len(unnamed) == 1 else having
+        found.append((placebo.name, (without if placebo is having else having).name))
+    return found
+
+
+def _differ_in_bias_alone(a: ArmResult, b: ArmResult) -> bool:
+    others = [name for name in a.levels if name != "bias"]
+    alike = "bias" in a.levels and all(a.levels[name] == b.levels.get(name) for name in others)
+    return alike and _sites(a) ^ _sites(b) == {PLACEBO_SITE}
+
+
+def _redundant(arm: ArmResult) -> bool:
+    flat = arm.points[0].runs[0].flat
+    return flat.get("model.position") != "rope" and not flat.get("model.qk_norm")
+
+
+def _sites(arm: ArmResult) -> frozenset[str]:
+    sites = arm.points[0].runs[0].flat.get(BIAS)
+    return frozenset(map(str, sites)) if isinstance(sites, list | tuple) else frozenset()
+
+
+def _without(study: Study, arms: Sequence[str]) -> Study:
+    """The study without some arms; factors left with one level are none."""
+    kept = [o for o in study.outcomes if o.arm not in arms]
+    levels = {
+        name: [level for level in known if any(o.levels[name] == level for o in kept)]
+        for name, known in study.factors.items()
+    }
+    return Study.of(kept, study.rates, {name: known for name, known in levels.items() if len(known) > 1})
+
+
+def _floors(
+    study: Study,
+    response: Response,
+    values: Mapping[str, Mapping[str, Value]],
+    placebos: Sequence[tuple[str, str]],
+) -> Floors:
+    contrasts = _placebo_contrasts(study, response, placebos)
+    main = [c.effect for c in contrasts if len(c.of) == 1]
+    double = [c.effect for c in contrasts if len(c.of) == 2]
+    reference: Values = values[study.arms[0]] if study.arms else {}
+    known = {s: v.value for s, v in reference.items() if v.bound is not Bound.missing}
+    return Floors(
+        response=response,
+        pairs=tuple((arm, like, paired_effect(values[like], values[arm])) for arm, like in placebos),
+        main=paired_floor(main) if main else None,
+        interaction=paired_floor(double) if double else None,
+        unpaired=unpaired_floor(known),
+    )
+
+
+def _placebo_contrasts(
+    study: Study, response: Response, placebos: Sequence[tuple[str, str]]
+) -> list[Contrast]:
+    """The placebo's main effect and interactions, averaged over blocks as the page's contrasts are."""
+    found = []
+    for level, like in dict.fromkeys((study.levels[a]["bias"], study.levels[b]["bias"]) for a, b in placebos):
+        arms = {name for pair in placebos for name in pair if study.levels[name]["bias"] in (level, like)}
+        kept = [o for o in study.outcomes if o.arm in arms]
+        order = {
+            name: [like, level]
+            if name == "bias"
+            else [x for x in known if any(o.levels[name] == x for o in kept)]
+            for name, known in study.factors.items()
+        }
+        null = Study.of(kept, study.rates, order)
+        found += [c for c in factorial(null, response) if ("bias", level) in c.of]
+    return found
+
+
+def _band(floors: Floors, contrast: Contrast) -> float | None:
+    floor = floors.main if len(contrast.of) == 1 else floors.interaction
+    enough = contrast.effect.estimate.n >= INFERENCE_SEEDS
+    return floor.band(contrast.effect.estimate.n) if floor is not None and enough else None

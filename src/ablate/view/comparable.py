@@ -1,0 +1,89 @@
+"""Which runs of a study may stand in one comparison: same data behind the same data keys, same numerics.
+
+A fingerprint that follows from a `data.*` key is a factor like any other. Runs whose configurations say the
+same data but whose fingerprints differ (another Python's standard library, a changed file), or that were
+trained by another version of the numerics, are never put into one table.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ablate.config import FieldClass, UserError, fields
+from ablate.record import read_json
+from ablate.view.arms import DATA_SEED
+from ablate.view.facts import SHORT, RunFacts
+
+
+def requests(home: Path) -> list[Mapping[str, object]]:
+    """A study's readable requests, oldest first."""
+    found = []
+    for path in sorted((home / "requests").glob("*.json")):
+        try:
+            raw = read_json(path)
+        except (OSError, ValueError, UserError):
+            continue
+        if isinstance(raw, Mapping):
+            found.append(raw)
+    return found
+
+
+def requested(request: Mapping[str, object]) -> list[str]:
+    """The ids of the runs that a request asked for."""
+    ids = request.get("run_ids")
+    return [str(run_id) for run_id in ids] if isinstance(ids, list) else []
+
+
+def science_versions(homes: Iterable[Path]) -> dict[str, int]:
+    """The version of the numerics that each run's request was made with; 1 where it does not say."""
+    found: dict[str, int] = {}
+    for request in (r for home in sorted(set(homes)) for r in requests(home)):
+        version = request.get("science_version", 1)
+        for run_id in requested(request):
+            found[run_id] = version if isinstance(version, int) else 1
+    return found
+
+
+def incomparable(runs: Sequence[RunFacts]) -> dict[str, str]:
+    """Run ids that must stay out of the comparison, with the reason.
+
+    Kept are the runs of the version that most done runs have and, for each data configuration, of the
+    fingerprint that most done runs have (of equals: the first).
+    """
+    versions = science_versions(run.folder.path.parent for run in runs)
+    version = _most({r.run_id: versions.get(r.run_id, 1) for r in runs}, runs)
+    found = {
+        run.run_id: f"science version {own} (the others: {version})"
+        for run in runs
+        if (own := versions.get(run.run_id, 1)) != version
+    }
+    keys = [f.key for f in fields() if f.klass is FieldClass.science and f.key.startswith("data.")]
+    groups: dict[str, list[RunFacts]] = {}
+    for run in runs:
+        if run.flat and run.fingerprint is not None and run.run_id not in found:
+            same = repr([run.flat.get(key) for key in keys if key != DATA_SEED])
+            groups.setdefault(same, []).append(run)
+    for group in groups.values():
+        kept = _most({r.run_id: r.fingerprint for r in group}, group)
+        for run in group:
+            if run.fingerprint != kept:
+                digits = str(run.fingerprint)[:SHORT]
+                found[run.run_id] = f"other data: fingerprint {digits} (the others: {str(kept)[:SHORT]})"
+    return found | _repeated([r for r in runs if r.run_id not in found])
+
+
+def _repeated(runs: Sequence[RunFacts]) -> dict[str, str]:
+    """Runs that say what another says: one whose data are not known yet, beside an older one that is done."""
+    keys = [f.key for f in fields() if f.klass is FieldClass.science]
+    kept: dict[str, RunFacts] = {}
+    found = {}
+    for run in sorted(runs, key=lambda r: r.verdict is None):
+        if run.flat and (first := kept.setdefault(repr([run.flat.get(key) for key in keys]), run)) is not run:
+            found[run.run_id] = f"the same configuration as {first.run_id}"
+    return found
+
+
+def _most(values: Mapping[str, object], runs: Sequence[RunFacts]) -> object:
+    done = Counter(values[r.run_id] for r in runs if r.verdict is not None)
+    votes = done or Counter(values[r.run_id] for r in runs)
+    return votes.most_common(1)[0][0] if votes else None

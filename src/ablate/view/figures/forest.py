@@ -1,0 +1,281 @@
+"""Forest plots: the edges of the arms, and the effects with the noise floor behind them."""
+
+import math
+from collections.abc import Sequence
+
+from ablate.stats import Bound, Response
+from ablate.view.analysis import Analysis, ArmAnswer, Row
+from ablate.view.figures.style import (
+    INK,
+    PALETTE,
+    Figure,
+    Key,
+    Panel,
+    Plate,
+    checked,
+    label,
+    layout,
+    level,
+    note,
+    rate_axis,
+)
+from ablate.view.results import Results
+from ablate.view.text import number
+from ablate.view.words import NAMES, SIGNS, UNITS, amount, effect_words, kind_of, p_words
+
+EDGE, STEEP, BAND = PALETTE[0], PALETTE[1], "#dddddd"
+ROW = 34  # pixels
+RATIOS = [
+    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95), 1.0,
+    *(1.05, 1.1, 1.25, 1.4, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0),
+]  # fmt: skip
+TICKS = 9  # on an axis of ratios at most
+FOLD = 26  # characters of a row's name on one line
+CENSORED = {Bound.above: "triangle-right", Bound.below: "triangle-left"}
+EDGES = (
+    "LR½: the rate above the arm's best at which the loss crosses half of what there was to learn. Small "
+    "marks: one seed each (▶ no edge up to the highest rate, ◀ beyond it at the lowest already). Large "
+    "mark: geometric mean over the seeds, edges beyond the rates tried at their limit{bars}. Diamond: "
+    "LR50, where half of the runs are unstable, with its profile likelihood interval (thin; at least the "
+    "bracket where stable and unstable runs are separated). Short strokes: the arm's best rate. n = {n} "
+    "seeds an arm."
+)
+EFFECTS = (
+    "Each row is one contrast against the first level of its factor, one number a seed, averaged over the "
+    "levels of the other factors (× marks a two-way interaction: the difference of two differences). Small "
+    "marks: single seeds; large: mean{bars}. n = {n} seeds. {floor}"
+)
+BARS = (
+    ", with its 95 % {kind} interval, filled where detectable (Holm-adjusted p < 0.05 over all {tests} "
+    "contrasts of this page, and beyond the noise floor where there is one)"
+)
+NO_BARS = " (fewer than 5 seeds: no interval, no test)"
+FLOOR = (
+    "Grey: noise floor, the band in which 95 % of such means lie where there is nothing to find (placebo "
+    "arms, averaged in the same way)."
+)
+NO_FLOOR = "No placebo arm in this study, so no noise floor is drawn."
+
+
+def edge_plate(analysis: Analysis, results: Results) -> Plate | None:
+    """LR½ and LR50 of every arm; None where no arm has an edge."""
+    rows = [a for a in analysis.arms if any(e.bound is not Bound.missing for e in a.edges.values())]
+    if not rows:
+        return None
+    names = [_folded(a.arm.title) for a in rows]
+    laid_out = _rows_layout("learning rate (log)", names)
+    laid_out["xaxis"] |= rate_axis(results.rates)
+    traces = [_seed_marks(rows), _best_marks(rows), _lr50_marks(rows), _edge_marks(rows)]
+    ns = sorted({len(a.edges) for a in rows})
+    intervals = sorted({kind_of(a.estimates[Response.edge]) for a in rows} - {"none"})
+    bars = (
+        f", with its 95 % {' or '.join(intervals)} interval"
+        if intervals
+        else " (fewer than 5 seeds: no interval)"
+    )
+    caption = EDGES.format(bars=bars, n=ns[0] if len(ns) == 1 else f"{ns[0]} to {ns[-1]}")
+    key = (
+        Key("LR½, mean over seeds", EDGE, "square", "solid"), Key("LR½, one seed", EDGE, "circle-open"),
+        Key("LR50", STEEP, "diamond-open", "solid"), Key("best rate", INK, "line-ns-open"),
+    )  # fmt: skip
+    panel = Panel("edges", "", checked(traces, laid_out))
+    return Plate("edges", "Where training breaks", caption, (panel,), key, wide=True)
+
+
+def effect_plate(analysis: Analysis) -> Plate | None:
+    """One panel a response; None for a study without contrasts."""
+    if not analysis.rows:
+        return None
+    panels = [_effects(response, analysis.of_response(response)) for response in Response]
+    estimates = [r.effect.estimate for r in analysis.rows]
+    ns = sorted({e.n for e in estimates if e.n})
+    kinds = sorted({kind_of(e) for e in estimates} - {"none"})
+    tests = sum(r.holm is not None for r in analysis.rows)
+    caption = EFFECTS.format(
+        bars=BARS.format(kind=" or ".join(kinds), tests=tests) if tests else NO_BARS,
+        n="0" if not ns else ns[0] if len(ns) == 1 else f"{ns[0]} to {ns[-1]}",
+        floor=FLOOR if analysis.placebos else NO_FLOOR,
+    )
+    key: tuple[Key, ...] = (
+        Key("mean, detectable", EDGE, "square", "solid"),
+        Key("mean, not detectable", EDGE, "square-open", "solid"),
+        Key("one seed", INK, "circle-open"),
+    )  # fmt: skip
+    if analysis.placebos:
+        key = (*key, Key("noise floor", BAND, "square"))
+    return Plate("effects", "Effects", caption, tuple(panels), key, wide=True)
+
+
+def _effects(response: Response, rows: Sequence[Row]) -> Panel:
+    names = [_folded(r.contrast.name) for r in rows]
+    laid_out = _rows_layout(f"{NAMES[response]}: {UNITS[response]}", names)
+    show = math.exp if response is Response.edge else float
+    if response is Response.edge:
+        laid_out["xaxis"] |= {"type": "log", **_ratio_ticks(rows)}
+    else:
+        laid_out["xaxis"] |= {"range": list(_reach(rows))}
+    known = [(i, r) for i, r in enumerate(rows) if r.effect.estimate.n]
+    neutral = show(0.0)
+    laid_out["shapes"] = [
+        *(_band(i, show(-r.floor), show(r.floor)) for i, r in known if r.floor is not None),
+        level(neutral, "dot", "x"),
+    ]
+    if not known:
+        laid_out["annotations"] = note("no seed has all of the values")
+    traces: list[Figure] = [
+        {
+            "type": "scatter", "mode": "markers", "hoverinfo": "x",
+            "x": [show(d) for _, r in known for d in r.effect.estimate.per_seed],
+            "y": [i + 0.27 for i, r in known for _ in r.effect.estimate.per_seed],
+            "marker": {"symbol": "circle-open", "size": 5, "color": INK, "opacity": 0.7},
+        },
+        *_bars(known, show, response),
+    ]  # fmt: skip
+    return Panel(f"effect-{response}", NAMES[response], checked(traces, laid_out))
+
+
+def _bars(known: Sequence[tuple[int, Row]], show: object, response: Response) -> list[Figure]:
+    assert callable(show)
+    traces: list[Figure] = []
+    for i, row in known:
+        interval = row.effect.estimate.interval
+        if interval is not None:
+            ends = [show(interval.low), show(interval.high)]
+            traces.append(
+                {"type": "scatter", "mode": "lines", "x": ends, "y": [i, i], "hoverinfo": "skip",
+                 "line": {"color": EDGE, "width": 2}}
+            )  # fmt: skip
+    traces.append(
+        {
+            "type": "scatter", "mode": "markers", "x": [show(r.effect.estimate.mean) for _, r in known],
+            "y": [i for i, _ in known], "hoverinfo": "text",
+            "text": [
+                label(f"{r.contrast.name}: {effect_words(response, r.effect)}, n = {r.effect.estimate.n}, "
+                      f"Holm p {p_words(r.holm)}") for _, r in known
+            ],
+            "marker": {
+                "symbol": ["square" if r.found else "square-open" for _, r in known], "size": 9,
+                "color": EDGE,
+                "line": {"width": 1.5, "color": EDGE},
+            },
+        }
+    )  # fmt: skip
+    return traces
+
+
+def _ratio_ticks(rows: Sequence[Row]) -> Figure:
+    """Ticks at ratios that people know, as far apart as the values are."""
+    low, high = _reach(rows)
+    inside = [
+        [t for t in ticks if low <= math.log(t) <= high]
+        for ticks in (RATIOS, RATIOS[::2], RATIOS[4::8], [10.0**k for k in range(-12, 13)], [1.0])
+    ]
+    shown = next(ticks for ticks in inside if len(ticks) <= TICKS)
+    span = [low / math.log(10), high / math.log(10)]
+    return {"range": span, "tickvals": shown, "ticktext": [number(t, 3) for t in shown], "tickangle": 0}
+
+
+def _reach(rows: Sequence[Row]) -> tuple[float, float]:
+    """From the least to the largest of what a panel draws, noise floors too, with some room."""
+    ends = [0.0]
+    for row in rows:
+        found = row.effect.estimate
+        ends += found.per_seed
+        if found.interval is not None:
+            ends += [found.interval.low, found.interval.high]
+        ends += [row.floor, -row.floor] if row.floor is not None else []
+    room = 0.06 * (max(ends) - min(ends)) or 0.1
+    return min(ends) - room, max(ends) + room
+
+
+def _band(row: int, low: float, high: float) -> Figure:
+    return {
+        "type": "rect", "xref": "x", "yref": "y", "x0": low, "x1": high, "y0": row - 0.45, "y1": row + 0.45,
+        "fillcolor": BAND, "line": {"width": 0}, "layer": "below",
+    }  # fmt: skip
+
+
+def _rows_layout(x: str, names: Sequence[str]) -> Figure:
+    lines = sum(1 + 0.45 * name.count("<br>") for name in names)
+    laid_out = layout(x, "")
+    laid_out["height"] = round(70 + ROW * max(2.0, lines))
+    laid_out["margin"] |= {"l": 170, "r": 12}
+    laid_out["yaxis"] |= {
+        "range": [len(names) - 0.4, -0.6], "tickvals": list(range(len(names))), "ticktext": list(names),
+        "showgrid": False, "ticks": "", "automargin": False,
+    }  # fmt: skip
+    return laid_out
+
+
+def _folded(name: str) -> str:
+    """A row's name on lines of about `FOLD` characters, broken at spaces."""
+    lines = [""]
+    for word in label(name).split(" "):
+        if lines[-1] and len(lines[-1]) + len(word) >= FOLD:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return "<br>".join(lines)
+
+
+def _seed_marks(rows: Sequence[ArmAnswer]) -> Figure:
+    found = [
+        (e, i, seed)
+        for i, a in enumerate(rows)
+        for seed, e in a.edges.items()
+        if e.bound is not Bound.missing
+    ]
+    return {
+        "type": "scatter", "mode": "markers", "x": [e.lr for e, _, _ in found],
+        "y": [i + 0.2 for _, i, _ in found],
+        "marker": {
+            "symbol": [CENSORED.get(e.bound, "circle-open") for e, _, _ in found], "size": 6, "color": EDGE,
+            "line": {"width": 1.2, "color": EDGE},
+        },
+        "text": [label(f"seed {s}: {SIGNS[e.bound]}{number(e.lr, 3)} {e.note}") for e, _, s in found],
+        "hoverinfo": "text",
+    }  # fmt: skip
+
+
+def _best_marks(rows: Sequence[ArmAnswer]) -> Figure:
+    found = [(a.arm.best_lr, i) for i, a in enumerate(rows) if a.arm.best_lr is not None]
+    return {
+        "type": "scatter", "mode": "markers", "x": [lr for lr, _ in found], "y": [i for _, i in found],
+        "marker": {"symbol": "line-ns-open", "size": 12, "color": INK, "line": {"width": 1.5, "color": INK}},
+        "text": [f"best rate {number(lr, 6)}" for lr, _ in found], "hoverinfo": "text",
+    }  # fmt: skip
+
+
+def _lr50_marks(rows: Sequence[ArmAnswer]) -> Figure:
+    found = [(a.lr50, i) for i, a in enumerate(rows) if a.lr50.bound is Bound.exact]
+    low = [x.lr - x.interval.low if x.interval is not None else 0.0 for x, _ in found]
+    high = [min(x.interval.high, 1e9) - x.lr if x.interval is not None else 0.0 for x, _ in found]
+    return {
+        "type": "scatter", "mode": "markers", "x": [x.lr for x, _ in found],
+        "y": [i - 0.24 for _, i in found],
+        "marker": {
+            "symbol": "diamond-open", "size": 8, "color": STEEP, "line": {"width": 1.5, "color": STEEP}
+        },
+        "error_x": {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": STEEP,
+                    "thickness": 1, "width": 3},
+        "text": [label(f"LR50 {number(x.lr, 3)} {x.note}") for x, _ in found], "hoverinfo": "text",
+    }  # fmt: skip
+
+
+def _edge_marks(rows: Sequence[ArmAnswer]) -> Figure:
+    found = [(a.estimates[Response.edge], i) for i, a in enumerate(rows) if a.estimates[Response.edge].n]
+    middle = [math.exp(e.mean) for e, _ in found]
+    ends = [
+        (e.interval.low, e.interval.high) if e.interval is not None else (e.mean, e.mean) for e, _ in found
+    ]
+    return {
+        "type": "scatter", "mode": "markers", "x": middle, "y": [i for _, i in found],
+        "marker": {"symbol": "square", "size": 9, "color": EDGE},
+        "error_x": {
+            "type": "data", "symmetric": False, "color": EDGE, "thickness": 2, "width": 4,
+            "array": [math.exp(high) - x for x, (_, high) in zip(middle, ends, strict=True)],
+            "arrayminus": [x - math.exp(low) for x, (low, _) in zip(middle, ends, strict=True)],
+        },
+        "text": [f"LR½ {SIGNS[e.bound]}{amount(Response.edge, e.mean)}, n = {e.n}" for e, _ in found],
+        "hoverinfo": "text",
+    }  # fmt: skip

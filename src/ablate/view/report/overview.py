@@ -1,0 +1,178 @@
+"""The tables of the page: arms by rate with a mark for every seed, arms, effects, what was not detectable."""
+
+from ablate.stats import INFERENCE_SEEDS, Response
+from ablate.view.analysis import Analysis
+from ablate.view.figures import verdict_glyph, verdict_key
+from ablate.view.report.html import details, key_html, note, paragraph, section, table_html, text
+from ablate.view.report.tables import (
+    edges_table,
+    effects_table,
+    floor_table,
+    responses_table,
+    runs_table,
+    undetected_table,
+)
+from ablate.view.results import Point, Results
+from ablate.view.study import results_table
+from ablate.view.text import loss, number, plural
+from ablate.view.words import NAMES
+
+LISTED = 4  # placebos named
+MANY_RUNS = 200  # beyond, the table of runs is folded
+LOSSES = (
+    "Median final held-out loss over the seeds (nats; one that is not finite counts as infinite), one mark "
+    "a seed in the order of the seeds."
+)
+EDGES = (
+    "LR½: geometric mean over the seeds with its 95 % interval ({kind}); of single seeds ≥ and ≤ mark "
+    "edges beyond the rates tried, * one beyond which a higher rate trains again. LR50: fit with its "
+    "interval, or the bracket between stable and unstable rates."
+)
+PARTS = (
+    "Means over the n seeds that ran the whole grid, with 95 % intervals ({kind}). LR sensitivity = below "
+    "best (undertraining) + above best (instability). Lower depends less on the rate; it is blind to the "
+    "level of the loss."
+)
+FEW_EFFECTS = (
+    "Mean difference against the first level, one number a seed, averaged over the other factors; × "
+    f"between two contrasts: their interaction. Fewer than {INFERENCE_SEEDS} seeds: no interval, no test."
+)
+EFFECTS = (
+    "Difference against the first level, one number a seed, averaged over the other factors; × between two "
+    "contrasts: their interaction. Interval: {kind}; flip: that of the sign-flip test. p of the t, "
+    "sign-flip and sign tests, with the least that so many pairs can reach; p Holm: over all {tests} "
+    "contrasts of this page. Floor: noise floor. MDE: the least difference seen with power 0.8 (before "
+    "Holm). Seeds: capped, those in which the loss at step 0 stands in for a higher or non-finite one; "
+    "censored, those with an edge beyond the rates tried."
+)
+WORDS = (
+    "Departs first: the site whose output is the first to rise above twice its stable twin's for good. It "
+    "tells less than it seems: o and down start near zero and move with the rate from the first step on. "
+    "Grown most: the linear furthest above its twin over the last tenth; without a twin, the "
+    "fastest-growing linear's rate."
+)
+
+
+def tables_section(results: Results, analysis: Analysis) -> str:
+    """Arm × rate, arms, effects."""
+    kinds = sorted({str(i.kind) for a in analysis.arms for e in a.estimates.values() if (i := e.interval)})
+    kind = " or ".join(kinds) or f"none: fewer than {INFERENCE_SEEDS} seeds"
+    return section(
+        "tables",
+        "Tables",
+        "<h3>Losses and verdicts</h3>",
+        _overview(results),
+        paragraph(LOSSES, soft=True),
+        details(
+            "Every arm and rate in words", table_html(results_table(results)) + paragraph(WORDS, soft=True)
+        ),
+        "<h3>Where training breaks</h3>",
+        table_html(edges_table(analysis), kind="edges"),
+        paragraph(EDGES.format(kind=kind), soft=True),
+        "<h3>Sensitivity to the rate, and losses</h3>",
+        table_html(responses_table(analysis)),
+        paragraph(PARTS.format(kind=kind), soft=True),
+        _effects(analysis),
+    )
+
+
+def floor_section(analysis: Analysis) -> str:
+    """What is seen where there is nothing to find."""
+    if analysis.placebos:
+        pairs = "; ".join(f"{arm} for {like}" for arm, like in analysis.placebos[:LISTED])
+        more = ", …" if len(analysis.placebos) > LISTED else ""
+        words = (
+            f"{plural(len(analysis.placebos), 'placebo arm')}, each computing what another arm does: "
+            f"{pairs}{more}. They are in no contrast."
+        )
+    else:
+        words = (
+            "There is no placebo arm (model.bias=[k] beside none, without rotary positions and QK norm), "
+            "so the noise of paired effects is not known; the unpaired floor is larger and no bound for "
+            "them."
+        )
+    few = (
+        paragraph(
+            f"Bands need {INFERENCE_SEEDS} seeds; with fewer the differences are only listed.", soft=True
+        )
+        if not analysis.infers
+        else paragraph("Bands: where 95 % of the means of so many seeds lie if nothing differs.", soft=True)
+    )
+    return section("floor", "Noise floor", paragraph(words), table_html(floor_table(analysis)), few)
+
+
+def undetected_section(analysis: Analysis, command: str) -> str:
+    """Honest zeros."""
+    tab = undetected_table(analysis)
+    if not analysis.rows:
+        words = paragraph("Nothing is compared in this study.")
+    elif not analysis.infers:
+        words = note(
+            f"Nothing was tested: {plural(analysis.seeds, 'seed')} in a comparison. For an answer: {command}",
+            command,
+        )
+    elif not tab.rows:
+        words = paragraph("Every contrast that was tested is detectable.")
+    else:
+        words = paragraph(
+            f"{plural(len(tab.rows), 'contrast')} that could not be told from no difference at this scale, "
+            "with the least difference that would have been seen with power 0.8. No difference is shown to "
+            "be zero."
+        )
+    return section("undetected", "What was not detectable", words, table_html(tab) if tab.rows else "")
+
+
+def runs_section(results: Results) -> str:
+    """Every run, to be searched and sorted."""
+    tab = runs_table(results)
+    search = (
+        '<label class="choice">Search '
+        '<input id="search" type="search" placeholder="stable, 0.01, pre, …"></label>'
+        f'<span class="soft" id="found">{plural(len(tab.rows), "run")}</span>'
+    )
+    body = search + table_html(tab, "runs-table")
+    folded = details(f"All {len(tab.rows)} runs", body) if len(tab.rows) > MANY_RUNS else body
+    return section("runs", "Every run", folded)
+
+
+def _overview(results: Results) -> str:
+    """Arms × rates: median loss and one mark a seed."""
+    head = "".join(f'<th class="right">lr {number(lr, 6)}</th>' for lr in results.rates)
+    states = sorted({run.state for run in results.runs if run.verdict is None})
+    waiting = paragraph(f"·: no verdict ({', '.join(states)}).", soft=True) if states else ""
+    rows = []
+    for arm in results.arms:
+        cells = {point.lr: _cell(point, results) for point in arm.points}
+        middle = "".join(f'<td class="right">{cells.get(lr, "")}</td>' for lr in results.rates)
+        best = number(arm.best_lr, 6)
+        rows.append(
+            f'<tr><td class="first">{text(arm.title)}</td>{middle}<td class="right">{text(best)}</td></tr>'
+        )
+    return (
+        f'{key_html(verdict_key(results))}{waiting}<div class="scroll"><table><thead><tr>'
+        f'<th class="first">arm</th>{head}'
+        f'<th class="right">best lr</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _cell(point: Point, results: Results) -> str:
+    marks = []
+    for run in point.runs:
+        word = results.word(run)
+        colour, glyph = verdict_glyph(word)
+        title = f"seed {text(run.seed)}: {text(word)}"
+        marks.append(f'<span class="glyph" style="color:{colour}" title="{title}">{glyph}</span>')
+    return f'{text(loss(point.median_val()))} <span class="marks">{"".join(marks)}</span>'
+
+
+def _effects(analysis: Analysis) -> str:
+    if not analysis.rows:
+        return ""
+    kinds = sorted({str(i.kind) for r in analysis.rows if (i := r.effect.estimate.interval)})
+    tests = sum(r.holm is not None for r in analysis.rows)
+    words = EFFECTS.format(kind=" or ".join(kinds), tests=tests) if tests else FEW_EFFECTS
+    parts = [
+        f"<h4>{text(NAMES[response])}</h4>{table_html(effects_table(analysis, response), kind='contrasts')}"
+        for response in Response
+    ]
+    return "\n".join(["<h3>Effects</h3>", *parts, paragraph(words, soft=True)])

@@ -1,0 +1,65 @@
+"""Runs of other data or other numerics are never put into one table, and never dropped silently."""
+
+from pathlib import Path
+
+import pytest
+from view_studies import product, record
+
+from ablate.record import RunFolder, read_json, write_json
+from ablate.view import reading_notes, write_report
+from ablate.view.report import study_results
+
+
+def with_fingerprint(folder: RunFolder, digit: str) -> RunFolder:
+    meta = read_json(folder.meta)
+    write_json(folder.meta, {**meta, "data": {"fingerprint": digit * 64}})
+    return folder
+
+
+def test_other_data_behind_the_same_keys_are_left_out_and_named(tmp_path: Path) -> None:
+    product(tmp_path, ["none", "all"], [0.01, 0.1], [0, 1])
+    with_fingerprint(record(tmp_path, 90, seed=2), "a")
+    found = study_results(tmp_path, "s")
+    assert [run.run_id for run, _ in found.left_out] == [f"{90:012x}"]
+    assert len(found.runs) == 8
+    assert any("1 run left out" in note for note in reading_notes(found))
+    page = write_report(tmp_path, "s").read_text(encoding="utf-8")
+    assert "fingerprint aaaaaaaa (the others: ffffffff)" in page
+    assert "1 run cannot be compared" in page
+
+
+def test_the_side_with_more_finished_runs_is_kept(tmp_path: Path) -> None:
+    with_fingerprint(record(tmp_path, 0, seed=0), "a")
+    with_fingerprint(record(tmp_path, 1, seed=1), "b")
+    with_fingerprint(record(tmp_path, 2, seed=2), "b")
+    assert {run.fingerprint for run in study_results(tmp_path, "s").runs} == {"b" * 64}
+
+
+def test_data_that_a_key_asks_for_are_a_factor(tmp_path: Path) -> None:
+    with_fingerprint(record(tmp_path, 0, data={"vocab_size": 300}), "a")
+    with_fingerprint(record(tmp_path, 1, data={"vocab_size": 600}), "b")
+    found = study_results(tmp_path, "s")
+    assert found.left_out == ()
+    assert [arm.name for arm in found.arms] == ["vocab_size=300", "vocab_size=600"]
+
+
+def test_other_numerics_are_left_out(tmp_path: Path) -> None:
+    product(tmp_path, ["none"], [0.01, 0.1], [0, 1])
+    (tmp_path / "s" / "requests").mkdir()
+    ids = [f"{n:012x}" for n in range(4)]
+    write_json(tmp_path / "s" / "requests" / "1.json", {"run_ids": ids[:3], "science_version": 1})
+    write_json(tmp_path / "s" / "requests" / "2.json", {"run_ids": ids[3:], "science_version": 2})
+    found = study_results(tmp_path, "s")
+    assert [(run.run_id, why) for run, why in found.left_out] == [
+        (ids[3], "science version 2 (the others: 1)")
+    ]
+
+
+@pytest.mark.parametrize("first", ["done", "queued"])
+def test_a_queued_repetition_of_a_done_run_counts_once(tmp_path: Path, first: str) -> None:
+    done, queued = (0, 1) if first == "done" else (1, 0)
+    record(tmp_path, done)
+    record(tmp_path, queued, verdict=None, state=None)
+    found = study_results(tmp_path, "s")
+    assert [run.run_id for run in found.runs] == [f"{done:012x}"]
+    assert [why for _, why in found.left_out] == [f"the same configuration as {done:012x}"]
