@@ -195,11 +195,11 @@ COMMANDS = {
 
 def parse(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
     """The command and its arguments. Options may stand between overrides. Exits as argparse does."""
-    top = _top()
-    if not words or words[0] not in COMMANDS:
-        top.parse_args(words)  # --help, --version, an unknown command
+    name, rest = _split(words)
+    if name not in COMMANDS:
+        top = _top(name)
+        top.parse_args(rest)  # --help, --version, an unknown command
         top.error("which command?")
-    name = words[0]
     command = COMMANDS[name]
     parser = argparse.ArgumentParser(
         prog=f"ablate {name}",
@@ -209,7 +209,16 @@ def parse(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
         allow_abbrev=False,
     )
     command.arguments(parser)
-    return name, parser.parse_intermixed_args(_downward_sort(words[1:]))
+    return name, parser.parse_intermixed_args(_downward_sort(rest))
+
+
+def _split(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The command's name (`ls`, `wandb sync`) and what follows. Else a family's name (`wandb`), or ""."""
+    for count in (2, 1):
+        name = " ".join(words[:count])
+        if name in COMMANDS or (count == 1 and any(known.startswith(f"{name} ") for known in COMMANDS)):
+            return name, words[count:]
+    return "", words
 
 
 def _downward_sort(words: Sequence[str]) -> list[str]:
@@ -223,16 +232,21 @@ def _downward_sort(words: Sequence[str]) -> list[str]:
     return joined
 
 
-def _top() -> argparse.ArgumentParser:
-    lines = "\n".join(f"  {name:8} {command.summary}" for name, command in COMMANDS.items())
+def _top(family: str) -> argparse.ArgumentParser:
+    """The parser of `ablate`, or of a family of commands: `ablate wandb`."""
+    start = f"{family} " if family else ""
+    found = {name.removeprefix(start): c for name, c in COMMANDS.items() if name.startswith(start)}
+    width = max(map(len, found))
+    lines = "\n".join(f"  {name:{width}} {command.summary}" for name, command in found.items())
     top = argparse.ArgumentParser(
-        prog="ablate",
+        prog=f"ablate {family}".strip(),
         description="Which transformer design choices train stably? Paired runs, each with a verdict.",
-        epilog=f"commands:\n{lines}\n\n`ablate COMMAND --help` says more. example:\n"
-        "  ablate sweep experiment=smoke",
+        epilog=f"commands:\n{lines}\n\n`ablate {start}COMMAND --help` says more. example:\n"
+        f"  {next(iter(found.values())).example if family else 'ablate sweep experiment=smoke'}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    top.add_argument("--version", action="version", version=f"ablate {__version__}")
-    top.add_argument("command", choices=tuple(COMMANDS), metavar="COMMAND", help="see below")
+    if not family:
+        top.add_argument("--version", action="version", version=f"ablate {__version__}")
+    top.add_argument("command", choices=tuple(found), metavar="COMMAND", help="see below")
     return top
