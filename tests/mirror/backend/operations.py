@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,6 +31,10 @@ def _viewer(store: Store, variables: Variables, base: str) -> dict[str, Any]:
 
 def _features(store: Store, variables: Variables, base: str) -> dict[str, Any]:
     return {"serverInfo": {"features": []}}
+
+
+def _default_entity(store: Store, variables: Variables, base: str) -> dict[str, Any]:
+    return {"viewer": {"id": "VXNlcjox", "entity": ENTITY}}
 
 
 def _organization(store: Store, variables: Variables, base: str) -> dict[str, Any]:
@@ -67,6 +72,15 @@ def _run(store: Store, variables: Variables, base: str) -> dict[str, Any]:
     return {"project": {**_project(project), "run": None if run is None else _bucket(run)}}
 
 
+def _runs(store: Store, variables: Variables, base: str) -> dict[str, Any]:
+    """All runs of a project on one page; filters on names only, as `{"name": {"$in": […]}}`."""
+    wanted = (json.loads(variables.get("filters") or "{}").get("name") or {}).get("$in")
+    runs = [run for run in store.of_project(variables["project"]) if wanted is None or run.name in wanted]
+    edges = [{"node": _bucket(run), "cursor": run.name} for run in runs]
+    listed = {"edges": edges, "pageInfo": {"endCursor": None, "hasNextPage": False}}
+    return {"project": {**_project(variables["project"]), "runCount": len(runs), "readOnly": False, "runs": listed}}
+
+
 def _create_files(store: Store, variables: Variables, base: str) -> dict[str, Any]:
     entity, project, name = variables["entity"], variables["project"], variables["run"]
     run, _ = store.open_run(entity, project, name)
@@ -78,8 +92,12 @@ def _create_files(store: Store, variables: Variables, base: str) -> dict[str, An
 
 
 def _project(name: str) -> dict[str, Any]:
-    return {"id": f"project:{name}", "internalId": f"internal:{name}", "name": name,
-            "entity": {"id": "RW50aXR5OjE=", "name": ENTITY}, "entityName": ENTITY}  # fmt: skip
+    owner = {"id": "RW50aXR5OjE=", "name": ENTITY}
+    return {"id": f"project:{name}", "internalId": _number(name), "name": name, "entity": owner}
+
+
+def _number(name: str) -> str:
+    return str(zlib.crc32(name.encode()))
 
 
 def _bucket(run: StoredRun) -> dict[str, Any]:
@@ -100,7 +118,7 @@ def _bucket(run: StoredRun) -> dict[str, Any]:
         "createdAt": NOW,
         "heartbeatAt": NOW,
         "project": _project(run.project),
-        "projectId": f"internal:{run.project}",
+        "projectId": _number(run.project),
         "user": {"username": ENTITY, "name": ENTITY},
         "config": json.dumps({key: {"value": item} for key, item in run.config.items()}),
         "summaryMetrics": json.dumps(run.summary),
@@ -111,27 +129,37 @@ def _bucket(run: StoredRun) -> dict[str, Any]:
         "historyTail": json.dumps(tail),
         "eventsTail": "[]",
         "historyKeys": {"lastStep": steps[-1] if steps else -1, "sets": [], "keys": {}},
-        "runInfo": {"args": []} if run.begun else None,
+        "wandbConfig": json.dumps(run.config.get("_wandb") or {}),  # with `t` in it, the run has been begun
     }
 
 
 def _history_page(store: Store, variables: Variables, base: str) -> dict[str, Any]:
-    """Rows with minStep ≤ _step < maxStep, as JSON lines."""
-    project = variables["project"]
-    run = store.run(project, variables["run"])
-    if run is None:
-        return {"project": {"run": None}}
-    low, high = int(variables.get("minStep") or 0), int(variables.get("maxStep") or 2**62)
-    rows = [line for line in run.lines.get(HISTORY, []) if low <= json.loads(line).get("_step", -1) < high]
-    return {"project": {"run": {"history": rows[: int(variables.get("pageSize") or len(rows))]}}}
+    """Rows with minStep ≤ _step < maxStep, as JSON texts."""
+    run = store.run(variables["project"], variables["run"])
+    rows = [] if run is None else _between(run, variables["minStep"], variables["maxStep"])
+    history = [json.dumps(row) for row in rows[: int(variables["pageSize"])]]
+    return {"project": {"run": None if run is None else {"history": history}}}
+
+
+def _sampled_history(store: Store, variables: Variables, base: str) -> dict[str, Any]:
+    """The rows minStep ≤ _step ≤ maxStep that have all the keys asked for, and only those keys."""
+    run = store.run(variables["project"], variables["run"])
+    spec = json.loads(variables["spec"])
+    keys = spec["keys"]
+    rows = [] if run is None else _between(run, spec["minStep"], spec["maxStep"] + 1)
+    found = [{key: row[key] for key in keys} for row in rows if all(key in row for key in keys)]
+    return {"project": {"run": None if run is None else {"sampledHistory": [found]}}}
+
+
+def _between(run: StoredRun, low: int, high: int) -> list[dict[str, Any]]:
+    return [row for row in run.rows if int(low) <= row.get("_step", -1) < int(high)]
 
 
 def _parquet_history(store: Store, variables: Variables, base: str) -> dict[str, Any]:
     """Everything is live data: nothing was written to Parquet yet."""
     run = store.run(variables["project"], variables["runName"])
-    if run is None:
-        return {"project": {"run": None}}
-    return {"project": {"run": {"parquetHistory": {"parquetUrls": [], "liveData": run.rows}}}}
+    live = None if run is None else {"parquetHistory": {"parquetUrls": [], "liveData": run.rows}}
+    return {"project": {"run": live}}
 
 
 def _upsert_sweep(store: Store, variables: Variables, base: str) -> dict[str, Any]:
@@ -203,11 +231,16 @@ def _project_id(store: Store, variables: Variables, base: str) -> dict[str, Any]
 OPERATIONS: dict[str, Operation] = {
     "Viewer": _viewer,
     "ServerFeaturesQuery": _features,
+    "GetDefaultEntity": _default_entity,
     "OrganizationCoreWeaveOrganizationID": _organization,
     "UpsertBucket": _upsert_run,
     "RunResumeStatus": _resume,
+    "Run": _run,
+    "Runs": _runs,
+    "RunHistoryKeys": _run,
     "CreateRunFiles": _create_files,
     "HistoryPage": _history_page,
+    "SampledHistoryPage": _sampled_history,
     "RunParquetHistory": _parquet_history,
     "UpsertSweep": _upsert_sweep,
     "SweepWithRuns": _sweep,
