@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
+from tests.mirror.backend import artifacts
 from tests.mirror.backend.store import ENTITY, HISTORY, Store, StoredRun, Sweep
 
 Variables = Mapping[str, Any]
@@ -14,8 +15,12 @@ Operation = Callable[[Store, Variables, str], dict[str, Any]]
 NOW = "2026-01-01T00:00:00Z"
 
 
+class Conflict(Exception):
+    """HTTP 409."""
+
+
 def answer(store: Store, operation: str, variables: Variables, base: str) -> dict[str, Any]:
-    """The body of the answer; an unknown operation is an error, and remembered."""
+    """The body of the answer; an unknown operation is an error, and remembered. Raises Conflict."""
     if operation not in OPERATIONS:
         store.unknown.append(operation)
         return {"errors": [{"message": f"unknown operation {operation}"}]}
@@ -46,8 +51,10 @@ def _upsert_run(store: Store, variables: Variables, base: str) -> dict[str, Any]
     if known is not None:
         run, new = known, False
     else:
-        entity = variables.get("entity") or ENTITY
-        run, new = store.open_run(entity, variables["project"], variables["name"])
+        entity, project, name = variables.get("entity") or ENTITY, variables["project"], variables["name"]
+        if (project, name) in store.deleted:
+            raise Conflict(f"run {name} was previously created and deleted; try a new run name")
+        run, new = store.open_run(entity, project, name)
         run.begun += 1
         run.state = "running"
     for key in ("displayName", "groupName", "jobType", "notes", "tags", "sweep"):
@@ -58,6 +65,14 @@ def _upsert_run(store: Store, variables: Variables, base: str) -> dict[str, Any]
     if variables.get("summaryMetrics"):
         run.summary = json.loads(variables["summaryMetrics"])
     return {"upsertBucket": {"bucket": _bucket(run), "inserted": new}}
+
+
+def _delete_run(store: Store, variables: Variables, base: str) -> dict[str, Any]:
+    run = store.by_storage_id(variables["id"])
+    if run is not None:
+        del store.runs[run.project, run.name]
+        store.deleted.add((run.project, run.name))
+    return {"deleteRun": {"clientMutationId": None}}
 
 
 def _resume(store: Store, variables: Variables, base: str) -> dict[str, Any]:
@@ -78,7 +93,14 @@ def _runs(store: Store, variables: Variables, base: str) -> dict[str, Any]:
     runs = [run for run in store.of_project(variables["project"]) if wanted is None or run.name in wanted]
     edges = [{"node": _bucket(run), "cursor": run.name} for run in runs]
     listed = {"edges": edges, "pageInfo": {"endCursor": None, "hasNextPage": False}}
-    return {"project": {**_project(variables["project"]), "runCount": len(runs), "readOnly": False, "runs": listed}}
+    return {
+        "project": {
+            **_project(variables["project"]),
+            "runCount": len(runs),
+            "readOnly": False,
+            "runs": listed,
+        }
+    }
 
 
 def _create_files(store: Store, variables: Variables, base: str) -> dict[str, Any]:
@@ -234,6 +256,7 @@ OPERATIONS: dict[str, Operation] = {
     "GetDefaultEntity": _default_entity,
     "OrganizationCoreWeaveOrganizationID": _organization,
     "UpsertBucket": _upsert_run,
+    "DeleteRun": _delete_run,
     "RunResumeStatus": _resume,
     "Run": _run,
     "Runs": _runs,
@@ -242,6 +265,13 @@ OPERATIONS: dict[str, Operation] = {
     "HistoryPage": _history_page,
     "SampledHistoryPage": _sampled_history,
     "RunParquetHistory": _parquet_history,
+    "ArtifactType": artifacts.known_type,
+    "CreateArtifact": artifacts.create,
+    "CreateArtifactManifest": artifacts.manifest,
+    "UpdateArtifactManifest": artifacts.update_manifest,
+    "CreateArtifactFiles": artifacts.files,
+    "CommitArtifact": artifacts.commit,
+    "UseArtifact": artifacts.use,
     "UpsertSweep": _upsert_sweep,
     "SweepWithRuns": _sweep,
     "CreateAgent": _create_agent,

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tests.mirror.backend.faults import FINISH, STREAM, UPLOAD, Fault, Faults, Kind
-from tests.mirror.backend.operations import answer
+from tests.mirror.backend.operations import Conflict, answer
 from tests.mirror.backend.pages import page
 from tests.mirror.backend.store import HISTORY, Store, StoredRun
 
@@ -23,6 +23,7 @@ KEY = "0123456789abcdef0123456789abcdef01234567"
 HANG_SECONDS = 600.0
 _OPERATION = re.compile(r"\b(?:query|mutation)\s+(\w+)")
 _STREAM = re.compile(r"/files/([^/]+)/([^/]+)/([^/]+)/file_stream")
+_ARTIFACT = re.compile(r"/artifact/([^/]+)/(.+)")
 _STORAGE = re.compile(r"/storage/([^/]+)/([^/]+)/([^/]+)/(.+)")
 
 
@@ -123,21 +124,29 @@ def _handler(backend: Backend) -> type[BaseHTTPRequestHandler]:
 
         def do_PUT(self) -> None:
             body = self._body()
-            match = _STORAGE.fullmatch(urlsplit(self.path).path)
-            assert match is not None, self.path
+            path = urlsplit(self.path).path
             with contextlib.suppress(_Dropped, BrokenPipeError, ConnectionResetError):
                 if self._struck(backend.faults.strike(UPLOAD)):
                     return
-                run, _ = backend.store.open_run(*map(unquote, match.groups()[:3]))
-                run.files[unquote(match[4])] = body
+                if match := _ARTIFACT.fullmatch(path):
+                    backend.store.artifacts[match[1]]["files"][unquote(match[2])] = body
+                else:
+                    match = _STORAGE.fullmatch(path)
+                    assert match is not None, path
+                    run, _ = backend.store.open_run(*map(unquote, match.groups()[:3]))
+                    run.files[unquote(match[4])] = body
                 self._send(200, b"")
 
         def _graphql(self, request: dict[str, Any]) -> None:
             named = _OPERATION.search(request.get("query") or "")
             operation = request.get("operationName") or (named[1] if named else "")
             backend.store.requests.append(operation)
-            if not self._struck(backend.faults.strike(operation)):
+            if self._struck(backend.faults.strike(operation)):
+                return
+            try:
                 self._json(answer(backend.store, operation, request.get("variables") or {}, backend.url))
+            except Conflict as error:
+                self._json({"errors": [{"message": str(error)}]}, 409)
 
         def _stream(self, entity: str, project: str, name: str, request: dict[str, Any]) -> None:
             complete = bool(request.get("complete"))

@@ -74,6 +74,8 @@ class Store:
     """Everything kept, behind one lock. `requests`: what was asked, in order; `unknown`: what nobody knew."""
 
     runs: dict[tuple[str, str], StoredRun] = field(default_factory=dict)
+    deleted: set[tuple[str, str]] = field(default_factory=set)
+    artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
     sweeps: dict[str, Sweep] = field(default_factory=dict)
     agents: dict[str, str] = field(default_factory=dict)
     views: list[dict[str, Any]] = field(default_factory=list)
