@@ -112,6 +112,28 @@ def _report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
 
 
+def _wandb_mirror(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="a study")
+    parser.add_argument("--watch", action="store_true", help="go on until none of its runs is at work")
+    parser.add_argument(
+        "--mode",
+        choices=("auto", "online", "offline"),
+        help="where to (default: WANDB_MODE, else tracker.mode of the study's runs)",
+    )
+    parser.add_argument(
+        "--finish-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="how long to wait for a service that does not answer (default: tracker.finish_timeout)",
+    )
+    parser.add_argument(
+        "--launched",
+        action="store_true",
+        help="what launchers say: lowest priority, and go on until standard input is closed",
+    )
+    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
+
+
 COMMANDS = {
     "train": Command(
         "ablate.cli.train",
@@ -189,6 +211,16 @@ COMMANDS = {
         "growth, in one file that needs no network. A sweep writes it too when it ends.",
         "ablate report bias_stability",
         _report,
+    ),
+    "wandb mirror": Command(
+        "ablate.cli.wandb_mirror",
+        "show a study's runs in Weights & Biases",
+        "Bring W&B up to date with a study's run folders, which are only read: offline (whole runs below "
+        "runs/STUDY/wandb, for `wandb leet` and `ablate wandb sync`; no key, no network) or online. Launchers "
+        "start it beside the runs (tracker.mode); it can run later, elsewhere, and again: only what is "
+        "missing is sent.",
+        "ablate wandb mirror smoke --mode offline",
+        _wandb_mirror,
     ),
 }
 

@@ -12,9 +12,11 @@ from typing import Any
 
 from ablate import __version__
 from ablate.config import Config, FieldClass, fields, flatten, parse, to_dict
+from ablate.config.resolve import unresolve
 from ablate.record import Run, finite
 from ablate.view import Arms, RunFacts, clean, number, value, with_bias_words
 from ablate.view.arms import BIAS, short_names
+from ablate.view.configs import shown
 
 ID_LENGTH, TAG_LENGTH, NAME_LENGTH = 64, 64, 128
 STUDY_JOB, TRAIN_JOB = "study", "train"
@@ -57,7 +59,9 @@ def run_facts(run: Run, facts: RunFacts, arms: Arms) -> Facts:
         job_type=TRAIN_JOB,
         name=clean(" ".join([*([] if arm == "-" else [arm]), *rest]), NAME_LENGTH),
         notes=_notes(config, facts),
-        tags=_tags([facts.study, *(f"{key}={value(item)}" for key, item in axes.items()), *config.tracker.tags]),
+        tags=_tags(
+            [facts.study, *(f"{key}={value(item)}" for key, item in axes.items()), *config.tracker.tags]
+        ),
         config={**_nested(config), **_origin(run, facts), **{f"axis_{k}": v for k, v in axes.items()}},
     )
 
@@ -80,10 +84,12 @@ def rerun_commands(config: Config, facts: RunFacts) -> tuple[str, str]:
 
 
 def differing(config: Config) -> list[str]:
-    """The overrides that make this experiment out of the defaults (resolved values, `key=value`)."""
-    flat, default = flatten(config), flatten(parse({}))
+    """The overrides that make this experiment out of the defaults: `key=value`, derived settings left out."""
+    asked, default = flatten(unresolve(config)), flatten(unresolve(parse({})))
     keys = [f.key for f in fields() if f.klass is FieldClass.science or f.rules.get("content")]
-    return [f"{key}={value(flat[key])}" for key in keys if flat[key] != default[key]]
+    asked[BIAS] = shown(flatten(config), BIAS)
+    default[BIAS] = shown(flatten(parse({})), BIAS)
+    return [f"{key}={value(asked[key])}" for key in keys if asked[key] != default[key]]
 
 
 def _notes(config: Config, facts: RunFacts) -> str:
@@ -114,7 +120,11 @@ def _nested(config: Config) -> dict[str, Any]:
     for section in ("sweep", "tracker"):  # how it was launched and is shown: no property of the run
         del tree[section]
     (flat,) = with_bias_words([flatten(config)])
-    tree["model"] = {**tree["model"], "bias": value(flat[BIAS]), "bias_sites": [str(site) for site in config.model.bias]}
+    tree["model"] = {
+        **tree["model"],
+        "bias": value(flat[BIAS]),
+        "bias_sites": [str(site) for site in config.model.bias],
+    }
     return tree
 
 
@@ -126,7 +136,10 @@ def _origin(run: Run, facts: RunFacts) -> dict[str, Any]:
     versions = environment.get("versions") or {}
     known = {
         "run_id": facts.run_id,
-        "harness": {"version": versions.get("ablate-bias") or __version__, "code_sha": environment.get("code_sha")},
+        "harness": {
+            "version": versions.get("ablate-bias") or __version__,
+            "code_sha": environment.get("code_sha"),
+        },
         "git": {"sha": git.get("sha"), "dirty": git.get("dirty")},
         "machine": {key: environment.get(key) for key in ("host", "cpu", "platform")}
         | {key: meta.get(key) for key in ("device", "device_name", "threads")},

@@ -1,9 +1,9 @@
 """What has been mirrored: `mirror.json` in each run folder, and one for the study in its `wandb` folder.
 
-    runs/<study>/<run>/mirror.json        {"schema": 1, "wandb_id": …, "offline": {…} | null, "online": {…} | null}
-    runs/<study>/wandb/mirror.json        the same for the study's own W&B run, and the runs that are in trouble
-    runs/<study>/wandb/offline-run-*      whole offline W&B runs, nothing else
-    runs/<study>/wandb/.mirror/           the mirror's claim, heartbeat and log; what is being built
+runs/<study>/<run>/mirror.json        {"schema": 1, "wandb_id": …, "offline": {…} | null, "online": {…} | null}
+runs/<study>/wandb/mirror.json        the same for the study's own W&B run, and the runs that are in trouble
+runs/<study>/wandb/offline-run-*      whole offline W&B runs, nothing else
+runs/<study>/wandb/.mirror/           the mirror's claim, heartbeat and log; what is being built
 """
 
 from collections.abc import Mapping
@@ -61,11 +61,14 @@ class Sent:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The content of a mirror.json."""
+    """The content of a mirror.json. `project`, `entity`, `sweep`: where a W&B agent wants the run."""
 
     wandb_id: str
     offline: Sent | None = None
     online: Sent | None = None
+    project: str | None = None
+    entity: str | None = None
+    sweep: str | None = None
     troubles: Mapping[str, str] = field(default_factory=dict)  # in the study's own: runs that are not clean
 
     def of(self, mode: TrackerMode) -> Sent | None:
@@ -92,6 +95,9 @@ def read_ledger(folder: Path) -> Ledger | None:
             wandb_id=str(raw["wandb_id"]),
             offline=_sent(raw["offline"]),
             online=_sent(raw["online"]),
+            project=raw.get("project"),
+            entity=raw.get("entity"),
+            sweep=raw.get("sweep"),
             troubles=dict(raw.get("troubles") or {}),
         )
     except (FileNotFoundError, NotADirectoryError, UserError, KeyError, TypeError, ValueError):

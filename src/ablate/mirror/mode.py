@@ -1,11 +1,9 @@
 """Where runs are mirrored to: resolved once, without a prompt and without a request."""
 
-import netrc
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ablate.config import TrackerMode, UserError
 
@@ -45,7 +43,9 @@ def resolve_mode(
     elif word in _WORDS:
         mode, who = _WORDS[word], ENVIRONMENT
     else:
-        raise UserError(f"{ENVIRONMENT}={word}", allowed="online, offline, disabled", hint=f"unset {ENVIRONMENT}")
+        raise UserError(
+            f"{ENVIRONMENT}={word}", allowed="online, offline, disabled", hint=f"unset {ENVIRONMENT}"
+        )
     if mode is TrackerMode.auto:
         if has_key(environ):
             return Resolved(TrackerMode.online, "an API key was found")
@@ -65,14 +65,30 @@ def require_key(environ: Mapping[str, str] = os.environ) -> None:
 
 
 def has_key(environ: Mapping[str, str] = os.environ) -> bool:
-    """Is there an API key: in WANDB_API_KEY, or in netrc for the service's host? Opens no socket."""
-    if environ.get("WANDB_API_KEY", "").strip():
-        return True
-    files = [path for path in _netrc_files(environ) if path.is_file()]
-    if not files:
-        return False
-    host = urlsplit(base_url(environ)).hostname
-    return host is not None and any(_names(path, host) for path in files)
+    """Is there an API key? Opens no socket and never prompts."""
+    return api_key(environ) is not None
+
+
+def api_key(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The key in WANDB_API_KEY, or what `wandb login` left in netrc for the service's host.
+
+    wandb is only imported where there is a netrc file to look into. Raises UserError for a key that W&B
+    would not take.
+    """
+    if said := environ.get("WANDB_API_KEY", "").strip():
+        return said
+    if not any(path.is_file() for path in _netrc_files(environ)):
+        return None
+    import wandb
+    from wandb.sdk.lib import wbauth
+
+    try:
+        found = wbauth.read_netrc_auth(host=base_url(environ))
+    except wandb.errors.AuthenticationError as error:
+        raise UserError(
+            f"the W&B API key in netrc is not valid: {error}", hint="wandb login --relogin"
+        ) from None
+    return str(found) if found else None
 
 
 def base_url(environ: Mapping[str, str] = os.environ) -> str:
@@ -89,10 +105,3 @@ def _netrc_files(environ: Mapping[str, str]) -> list[Path]:
         return [Path(said).expanduser()]
     home = Path(environ.get("HOME") or Path("~").expanduser())
     return [home / ".netrc", home / "_netrc"]
-
-
-def _names(path: Path, host: str) -> bool:
-    try:
-        return netrc.netrc(str(path)).authenticators(host) is not None
-    except (OSError, netrc.NetrcParseError):
-        return False

@@ -172,7 +172,9 @@ def _beside(dense: Series, shape: Shape) -> dict[int, Row]:
         return {}
     window = max(1, math.ceil(shape.steps / WINDOWS))
     loss_R = dense.column(LOSS)
-    columns = {name: _trailing_max(dense.column(of), window) for of, name in LARGEST.items() if of in dense.columns}
+    columns = {
+        name: _trailing_max(dense.column(of), window) for of, name in LARGEST.items() if of in dense.columns
+    }
     outs = [i for i, name in enumerate(dense.columns) if name.startswith(OUT)]
     if outs:
         columns[LARGEST_OUT] = _trailing_max(np.max(dense.values_RC[:, outs], axis=1), window)
