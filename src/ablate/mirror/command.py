@@ -31,9 +31,9 @@ def mirror_study(
     place = RunFolder(home / ".mirror")
     place.path.mkdir(parents=True, exist_ok=True)
     over = _input_closed if launched else lambda: not _at_work(root, study)
-    claim = _claim(place, finish_timeout, over if launched else None)
+    claim = take_claim(place, finish_timeout, over if launched else None)
     if claim is None:
-        say(f"{study}: {_who(place)} is mirroring it")
+        say(f"{study}: {who_mirrors(place)} is mirroring it")
         return ALL_CLEAN
     service.prepare(place.path)
     mirror = Mirror(root, study, mode, finish_timeout, say)
@@ -56,7 +56,7 @@ def mirror_study(
     return code
 
 
-def _claim(place: RunFolder, patience: float, over: Callable[[], bool] | None) -> Claim | None:
+def take_claim(place: RunFolder, patience: float, over: Callable[[], bool] | None) -> Claim | None:
     """The right to mirror; None while another process has it (`over`: waited for, and `patience` beyond)."""
     deadline: float | None = None
     while True:
@@ -75,7 +75,8 @@ def _claim(place: RunFolder, patience: float, over: Callable[[], bool] | None) -
     return claim
 
 
-def _who(place: RunFolder) -> str:
+def who_mirrors(place: RunFolder) -> str:
+    """The process that has the claim, in words."""
     owner = read_status(place).owner
     return "another process" if owner is None else f"process {owner.pid} on {owner.host}"
 

@@ -3,6 +3,7 @@
 Nothing of the record is written but `mirror.json`. One mirror a study: a claim in `wandb/.mirror/`, as runs have.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -60,9 +61,11 @@ class Mirror:
                 time.sleep(0.2)
         self.settle()
 
-    def settle(self) -> None:
-        """Look until everything that has ended is in W&B, given up, or the service stays away too long."""
-        while self.look(final=True):
+    def settle(self, deadline: float = math.inf) -> None:
+        """Look until everything that has ended is in W&B, given up, or the service stays away too long; or
+        until `deadline`, by the monotonic clock.
+        """
+        while self.look(final=True) and time.monotonic() < deadline:
             if self._away is not None and time.monotonic() - self._away[0] > self.finish_timeout:
                 self.say(f"left as it is: {self._away[1]}")
                 return

@@ -22,6 +22,15 @@ query RunResumeStatus($project: String, $entity: String, $name: String!) {
     bucket(name: $name, missingOk: true) { id historyLineCount historyTail }
   }
 }"""
+_ROWS = """
+query HistoryPage(
+  $entity: String, $project: String!, $run: String!, $minStep: Int64!, $maxStep: Int64!, $pageSize: Int!
+) {
+  project(name: $project, entityName: $entity) {
+    run(name: $run) { history(minStep: $minStep, maxStep: $maxStep, samples: $pageSize) }
+  }
+}"""
+PAGE = 1_000  # steps, and so rows at most, in one answer
 _FORGET = """
 mutation DeleteRun($id: ID!) { deleteRun(input: {id: $id}) { clientMutationId } }"""
 
@@ -44,6 +53,17 @@ def held(entity: str | None, project: str, run: str) -> Held | None:
     return Held(
         str(bucket["id"]), int(bucket["historyLineCount"] or 0), _last_step(bucket.get("historyTail"))
     )
+
+
+def rows(entity: str | None, project: str, run: str, end: int) -> list[dict[str, Any]]:
+    """The rows of a run at the steps 0 ≤ step < end, in the service's order. Raises Refused, Unreachable."""
+    found: list[dict[str, Any]] = []
+    for start in range(0, end, PAGE):
+        span = {"minStep": start, "maxStep": min(start + PAGE, end), "pageSize": PAGE}
+        data = _ask("HistoryPage", _ROWS, {"entity": entity, "project": project, "run": run, **span})
+        texts = ((data.get("project") or {}).get("run") or {}).get("history") or []
+        found += [json.loads(text) if isinstance(text, str) else text for text in texts]
+    return found
 
 
 def forget(storage_id: str) -> None:
