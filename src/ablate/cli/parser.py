@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from ablate import __version__
+from ablate.cli import wandb_arguments
 
 OVERRIDES = "configuration overrides, key=value or group=option; `ablate config --keys` lists the keys"
 RUN = "a run: its folder, or the beginning of its id, alone or as study/id"
@@ -112,28 +113,6 @@ def _report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
 
 
-def _wandb_mirror(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="a study")
-    parser.add_argument("--watch", action="store_true", help="go on until none of its runs is at work")
-    parser.add_argument(
-        "--mode",
-        choices=("auto", "online", "offline"),
-        help="where to (default: WANDB_MODE, else tracker.mode of the study's runs)",
-    )
-    parser.add_argument(
-        "--finish-timeout",
-        type=float,
-        metavar="SECONDS",
-        help="how long to wait for a service that does not answer (default: tracker.finish_timeout)",
-    )
-    parser.add_argument(
-        "--launched",
-        action="store_true",
-        help="what launchers say: lowest priority, and go on until standard input is closed",
-    )
-    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
-
-
 COMMANDS = {
     "train": Command(
         "ablate.cli.train",
@@ -220,7 +199,16 @@ COMMANDS = {
         "start it beside the runs (tracker.mode); it can run later, elsewhere, and again: only what is "
         "missing is sent.",
         "ablate wandb mirror smoke --mode offline",
-        _wandb_mirror,
+        wandb_arguments.mirror,
+    ),
+    "wandb sync": Command(
+        "ablate.cli.wandb_sync",
+        "upload what is missing, and ask W&B whether it arrived",
+        "Send everything of a study that is not in W&B yet (offline runs, partly uploaded ones, what an outage "
+        "or a refusal held up), from the record; then compare the rows that the service holds with it. Exit "
+        "code 1 if something is not up in the end.",
+        "ablate wandb sync smoke --timeout 600",
+        wandb_arguments.sync,
     ),
 }
 

@@ -17,7 +17,7 @@ def run(args: argparse.Namespace) -> int:
     check_study(root, args.study)
     if args.launched:
         os.nice(LAUNCHED_NICE)
-    tracker = _tracker(root, args.study)
+    tracker = tracker_of(root, args.study)
     asked = args.mode is not None
     resolved = resolve_mode(TrackerMode(args.mode) if asked else tracker.mode, asked)
     if resolved.mode is TrackerMode.off:
@@ -25,10 +25,10 @@ def run(args: argparse.Namespace) -> int:
     if not args.launched:
         print(f"W&B: {resolved.mode} ({resolved.why})", flush=True)
     patience = tracker.finish_timeout if args.finish_timeout is None else args.finish_timeout
-    return mirror_study(root, args.study, resolved.mode, patience, args.watch, args.launched, _say)
+    return mirror_study(root, args.study, resolved.mode, patience, args.watch, args.launched, say)
 
 
-def _tracker(root: Path, study: str) -> TrackerConfig:
+def tracker_of(root: Path, study: str) -> TrackerConfig:
     """The settings that the study's newest run was frozen with."""
     for folder in reversed(find_runs(root, study)):
         try:
@@ -38,7 +38,8 @@ def _tracker(root: Path, study: str) -> TrackerConfig:
     return TrackerConfig()
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """One line, at once; what folders and the service say is made harmless."""
     from ablate.view import clean
 
     print(clean(text), flush=True)

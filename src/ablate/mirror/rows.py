@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import orjson
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from ablate.record import Run, Series
@@ -195,4 +196,4 @@ def _trailing_max(values_R: Floats, window: int) -> Floats:
     """Largest finite value of the last `window` rows; −inf where there is none."""
     known_R = np.where(np.isfinite(values_R), values_R, -np.inf)
     padded = np.concatenate([np.full(window - 1, -np.inf), known_R])
-    return np.max(np.lib.stride_tricks.sliding_window_view(padded, window), axis=1)
+    return np.asarray(sliding_window_view(padded, window).max(axis=1))

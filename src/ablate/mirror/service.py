@@ -119,8 +119,8 @@ def open_run(
         init_timeout=INIT_TIMEOUT_S,
         finish_timeout=max(1.0, finish_timeout),
         stop_on_fatal_error=True,
-        stop_fn=lambda: refused.append("the service stopped taking rows"),
-        **({"sweep_id": sweep} if sweep else {}),
+        stop_fn=lambda: refused.append("the service refused the upload"),
+        sweep_id=sweep,
     )
     with _translated(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -18,7 +18,7 @@ def run_summary(run: Run, facts: RunFacts) -> dict[str, Any]:
 
     A key whose value is not finite is left out and named in `nonfinite`: it must stay a number in every run
     of a project. `final/val/loss` is only there if the run came to its end with an evaluation.
-    `final/loss_capped` always is: the final held-out loss, at most the one at step 0, as LR sensitivity counts.
+    `final/loss_capped` always is: final held-out loss, at most that at step 0, as LR sensitivity counts it.
     """
     summary = facts.summary
     words: dict[str, Any] = {

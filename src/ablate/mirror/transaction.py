@@ -22,7 +22,7 @@ class Torn(ValueError):
 
 
 def fault(path: Path, rows: int) -> str | None:
-    """Why a log is not whole: unreadable, without so many rows of history, or without its end; None if it is."""
+    """Why a log is not whole: unreadable, another number of rows of history, no end; None if it is."""
     found = ended = 0
     try:
         for record in records(path.read_bytes()):
