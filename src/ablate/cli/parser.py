@@ -195,18 +195,18 @@ COMMANDS = {
         "ablate.cli.wandb_mirror",
         "show a study's runs in Weights & Biases",
         "Bring W&B up to date with a study's run folders, which are only read: offline (whole runs below "
-        "runs/STUDY/wandb, for `wandb leet` and `ablate wandb sync`; no key, no network) or online. Launchers "
-        "start it beside the runs (tracker.mode); it can run later, elsewhere, and again: only what is "
-        "missing is sent.",
+        "runs/STUDY/wandb, for `wandb leet` and `ablate wandb sync`; no key, no network) or online. "
+        "Launchers start it beside the runs (tracker.mode); it can run later, elsewhere, and again: only "
+        "what is missing is sent.",
         "ablate wandb mirror smoke --mode offline",
         wandb_arguments.mirror,
     ),
     "wandb sync": Command(
         "ablate.cli.wandb_sync",
         "upload what is missing, and ask W&B whether it arrived",
-        "Send everything of a study that is not in W&B yet (offline runs, partly uploaded ones, what an outage "
-        "or a refusal held up), from the record; then compare the rows that the service holds with it. Exit "
-        "code 1 if something is not up in the end.",
+        "Send everything of a study that is not in W&B yet (offline runs, partly uploaded ones, what an "
+        "outage or a refusal held up), from the record; then compare the rows that the service holds with "
+        "it. Exit code 1 if something is not up in the end.",
         "ablate wandb sync smoke --timeout 600",
         wandb_arguments.sync,
     ),
