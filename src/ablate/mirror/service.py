@@ -142,7 +142,7 @@ def open_run(
         )
         if run.id != facts.id:
             raise Trouble(f"wandb opened run {run.id} in place of {facts.id}")
-        if not Path(run.settings.sync_dir).is_relative_to(folder.resolve()):
+        if not Path(run.settings.sync_dir).resolve().is_relative_to(folder.resolve()):
             raise Trouble(f"wandb writes to {run.settings.sync_dir}: {folder} cannot be written")
         run.define_metric(STEP, hidden=True)
         run.define_metric("*", step_metric=STEP)
