@@ -107,7 +107,7 @@ class Mirror:
     def study_run(self) -> None:
         """Bring the study's own W&B run up to date, if none of its runs is at work."""
         seen = [facts for _, facts in self._known.values()]
-        if not seen or any(run.state == State.running for run in seen):
+        if not seen or self._away is not None or any(run.state == State.running for run in seen):
             return
         own = read_ledger(self.home) or Ledger(study_id(self.study))
         try:

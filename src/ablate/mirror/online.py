@@ -58,6 +58,8 @@ def open_line(job: Job, build: Path, finish_timeout: float, generation: int | No
     """
     sent = job.ledger.online if generation is None else None
     first = generation if generation is not None else 0 if sent is None else sent.generation
+    # Asked first: it fails at once where wandb would try for its whole init_timeout.
+    server.held(job.facts.entity, job.facts.project, job.facts.id)
     for number in range(first, first + GENERATIONS):
         facts = replace(job.facts, id=numbered(job.ledger.wandb_id, number))
         opened = service.open_run(

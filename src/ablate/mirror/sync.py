@@ -46,13 +46,22 @@ class _Comparison:
     """What the service was asked so far, by run folder's name."""
 
     same: set[str] = field(default_factory=set)
-    counted: set[str] = field(default_factory=set)  # as many rows as in the record; it does not show them all
+    counted: set[str] = field(default_factory=set)  # not all of the rows that it counts are shown
+    short: dict[str, int] = field(default_factory=dict)  # it has only so many rows, the record's first ones
     unanswered: dict[str, str] = field(default_factory=dict)
     different: dict[str, str] = field(default_factory=dict)
 
 
 class _Partly(Exception):
-    """The service has as many rows as the record, and does not show all of them."""
+    """The service does not show all the rows that it counts."""
+
+
+class _Short(Exception):
+    """The service has only the first rows of the record."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__(rows)
+        self.rows = rows
 
 
 def sync_study(root: Path, study: str, finish_timeout: float, seconds: float, say: Say) -> Synced:
@@ -73,9 +82,9 @@ def sync_study(root: Path, study: str, finish_timeout: float, seconds: float, sa
             mirror = Mirror(root, study, TrackerMode.online, min(finish_timeout, seconds), say)
             mirror.settle(deadline)
             _compare(root, study, seen, deadline, say)
-            if not seen.different or time.monotonic() > deadline:
+            _repair(root, study, seen, say)
+            if not (seen.different or seen.short) or time.monotonic() > deadline:
                 break
-            _begin_again(root, study, seen.different, say)
         mirror.study_run()
         mirror.write_troubles()
         answers = mirror.close()
@@ -103,7 +112,7 @@ def address(sent: Sent) -> tuple[str, str, str]:
 
 def _compare(root: Path, study: str, seen: _Comparison, deadline: float, say: Say) -> None:
     """Compare what is said to be up, and was not compared yet."""
-    seen.unanswered, seen.different = {}, {}
+    seen.unanswered, seen.different, seen.short = {}, {}, {}
     for job in jobs(root, study):
         sent, name = job.ledger.online, job.folder.name
         if sent is None or sent.state is not Condition.clean or name in seen.same | seen.counted:
@@ -116,6 +125,9 @@ def _compare(root: Path, study: str, seen: _Comparison, deadline: float, say: Sa
         except _Partly as found:
             seen.counted.add(name)
             say(f"{name}: {found}")
+        except _Short as found:
+            seen.short[name] = found.rows
+            say(f"{name}: the service lost rows: {found.rows} there, {len(job.rows)} here")
         except Trouble as error:
             seen.unanswered[name] = f"not compared with the record: {error}"
         else:
@@ -133,13 +145,16 @@ def _difference(job: Job, sent: Sent) -> str | None:
     held = server.held(entity, project, wandb_id)
     if held is None:
         return "it does not know the run"
-    if held.rows != len(job.rows):
+    if held.rows > len(job.rows):
         return f"{held.rows} rows there, {len(job.rows)} here"
     end = int(job.rows[-1][STEP]) + 1 if job.rows else 0
     theirs = server.rows(entity, project, wandb_id, end)
     if len(theirs) < held.rows:
-        raise _Partly(f"the service counts {held.rows} rows, as it should, and shows {len(theirs)} of them")
-    return first_difference(job.rows, theirs)
+        raise _Partly(f"the service counts {held.rows} rows, and shows {len(theirs)} of them")
+    why = first_difference(job.rows[: held.rows], theirs)
+    if why is None and held.rows < len(job.rows):
+        raise _Short(held.rows)
+    return why
 
 
 def _mark_offline(root: Path, study: str, wandb_id: str) -> None:
@@ -148,27 +163,38 @@ def _mark_offline(root: Path, study: str, wandb_id: str) -> None:
         log.with_name(f"{log.name}.synced").touch()
 
 
-def _begin_again(root: Path, study: str, different: Mapping[str, str], say: Say) -> None:
-    """Have the service forget runs that hold something else: the next pass begins them under a new number."""
+def _repair(root: Path, study: str, seen: _Comparison, say: Say) -> None:
+    """Have the mirror go on with runs that lack rows, and begin those again that hold something else."""
     for job in jobs(root, study):
-        sent, why = job.ledger.online, different.get(job.folder.name)
-        if sent is None or why is None:
+        sent, name = job.ledger.online, job.folder.name
+        if sent is None:
             continue
-        try:
-            entity, project, wandb_id = address(sent)
-            held = server.held(entity, project, wandb_id)
-            if held is not None:
-                server.forget(held.storage_id)
-        except Trouble as error:
-            say(f"{job.folder.name}: could not be begun again: {error}")
-            fresh = replace(sent, state=Condition.degraded, why=why)
+        if name in seen.short:
+            has, why = seen.short[name], f"the service lost rows after the first {seen.short[name]}"
+            fresh = job.sent(Condition.degraded, why, job.rows[:has], sent.where, sent.generation)
+        elif name in seen.different:
+            fresh = _begun_again(job, sent, seen.different[name], say)
         else:
-            fresh = job.sent(Condition.degraded, why, [], sent.where, sent.generation + 1)
+            continue
         write_ledger(job.folder.path, job.ledger.having(TrackerMode.online, fresh))
 
 
+def _begun_again(job: Job, sent: Sent, why: str, say: Say) -> Sent:
+    """Have the service forget a run that holds something else; the mirror begins it under a new number."""
+    try:
+        entity, project, wandb_id = address(sent)
+        held = server.held(entity, project, wandb_id)
+        if held is not None:
+            server.forget(held.storage_id)
+    except Trouble as error:
+        say(f"{job.folder.name}: could not be begun again: {error}")
+        return replace(sent, state=Condition.degraded, why=why)
+    return job.sent(Condition.degraded, why, [], sent.where, sent.generation + 1)
+
+
 def _outcome(root: Path, study: str, seen: _Comparison, late: bool, answers: bool) -> Synced:
-    troubles, up = {**seen.unanswered, **seen.different}, 0
+    short = {name: f"the service has its first {rows} rows only" for name, rows in seen.short.items()}
+    troubles, up = {**seen.unanswered, **short, **seen.different}, 0
     all_jobs = jobs(root, study)
     for job in all_jobs:
         sent, name = job.ledger.online, job.folder.name
