@@ -188,6 +188,9 @@ class Mirror:
         """Send what is missing of an online run, and end it if it has ended."""
         build = self.home / ".mirror" / "build"
         line = self._lines.get(job.folder)
+        if line is not None and line.over:  # ended, and the service did not have everything: once more
+            online.drop_files(self._lines.pop(job.folder).opened)
+            line = None
         if line is not None and not line.fits(job):
             online.drop(self._lines.pop(job.folder))
             line = online.open_line(job, build, self.finish_timeout, line.generation + 1)

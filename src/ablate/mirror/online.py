@@ -26,7 +26,8 @@ GENERATIONS = 3  # how often a run is begun again within one mirror before it is
 class Line:
     """The open W&B run of one run folder.
 
-    `next`: the first row that was not handed over; `digest`: of those that were ("" where it is not known).
+    `next`: the first row that was not handed over; `digest`: of those that were ("" where it is not known);
+    `over`: its W&B run was ended, whatever the service said to that.
     """
 
     opened: Opened
@@ -36,6 +37,7 @@ class Line:
     generation: int
     next: int = 0
     digest: str = ""
+    over: bool = False
 
     def held(self) -> server.Held:
         """What the service has of it. Raises Refused, Unreachable."""
@@ -84,6 +86,8 @@ def _go_on(line: Line, job: Job, held: server.Held, sent: Sent | None) -> bool:
     if held.last_step is None:
         return False
     count = sum(1 for row in rows if row[STEP] <= held.last_step)
+    if count == held.rows and count < len(rows) and line.opened.run.starting_step > rows[count][STEP]:
+        return False  # the summary there is ahead of the rows: wandb would drop what is missing
     if count == held.rows:
         line.next, line.digest = count, digest(rows[:count])
         return True
@@ -124,6 +128,7 @@ def finish(line: Line, job: Job) -> Sent:
     The service is asked before, too: wandb would wait for one that is away as long as it is allowed to.
     """
     line.held()
+    line.over = True
     line.opened.finish(job.summary, job.exit_code)
     held = line.held()
     if held.rows != len(job.rows):
