@@ -210,6 +210,15 @@ COMMANDS = {
         "ablate wandb sync smoke --timeout 600",
         wandb_arguments.sync,
     ),
+    "wandb workspace": Command(
+        "ablate.cli.wandb_workspace",
+        "save a workspace with a study's panels in W&B",
+        "Save a W&B workspace for a study's project: loss by learning rate, learning rate against final "
+        "loss, parallel coordinates, verdicts, growth by layer. Again: the same workspace is renewed. Needs "
+        "pip install 'ablate-bias[workspaces]'.",
+        "ablate wandb workspace smoke --json workspace.json",
+        wandb_arguments.workspace,
+    ),
 }
 
 

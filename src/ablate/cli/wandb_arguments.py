@@ -39,5 +39,12 @@ def sync(parser: argparse.ArgumentParser) -> None:
     _root(parser)
 
 
+def workspace(parser: argparse.ArgumentParser) -> None:
+    """`ablate wandb workspace`."""
+    parser.add_argument("study", metavar="STUDY", help="a study")
+    parser.add_argument("--json", metavar="FILE", help="write what would be saved; no key, no network")
+    _root(parser)
+
+
 def _root(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")

@@ -79,17 +79,17 @@ class Opened:
 
     def log(self, row: Row) -> None:
         """One row at its step. Raises CoreDied."""
-        with _translated():
+        with translated():
             self.run.log(row, step=int(row[STEP]))
 
     def log_media(self, items: Mapping[str, Any], step: int) -> None:
         """Pages, tables and figures. Raises CoreDied."""
-        with _translated():
+        with translated():
             self.run.log(dict(items), step=step)
 
     def finish(self, summary: Mapping[str, Any], exit_code: int) -> None:
         """Write the summary and end the run; returns after `finish_timeout` at the latest. Raises Trouble."""
-        with _translated():
+        with translated():
             self.run.summary.update(dict(summary))
             self.run.finish(exit_code=exit_code)
 
@@ -122,7 +122,7 @@ def open_run(
         stop_fn=lambda: refused.append("the service refused the upload"),
         sweep_id=sweep,
     )
-    with _translated(), warnings.catch_warnings():
+    with translated(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = wandb.init(
             mode="online" if mode is TrackerMode.online else "offline",
@@ -158,7 +158,7 @@ def restart() -> None:
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """wandb's errors as ours."""
     from wandb.errors import AuthenticationError, CommError, UsageError
 
