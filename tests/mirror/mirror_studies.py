@@ -7,9 +7,29 @@ from pathlib import Path
 import numpy as np
 
 from ablate.config import dump, flatten, parse
-from ablate.record import Claim, Heartbeat, Run, RunFolder, SeriesWriter, State, create_run, summarise, write_json
+from ablate.record import (
+    Claim,
+    Heartbeat,
+    Run,
+    RunFolder,
+    SeriesWriter,
+    State,
+    create_run,
+    summarise,
+    write_json,
+    write_request,
+)
 
-COLUMNS = ("step", "train/loss", "train/unigram", "train/lr", "grad/norm", "out/b00_q", "out/b00_down", "out/head")
+COLUMNS = (
+    "step",
+    "train/loss",
+    "train/unigram",
+    "train/lr",
+    "grad/norm",
+    "out/b00_q",
+    "out/b00_down",
+    "out/head",
+)
 PROBES = ("step", "attn/b00_max_logit", "resid/b00_rms")
 
 
@@ -46,7 +66,9 @@ class Made:
             "study": study, "run": {"notes": notes}, "eval": {"every": every}, "probe": {"every": 10},
             "tracker": tracker or {},
         })  # fmt: skip
-        folder = create_run(root, study, slug or f"bias={bias}_lr={lr:g}_seed={seed}", f"{number:012x}", dump(config))
+        folder = create_run(
+            root, study, slug or f"bias={bias}_lr={lr:g}_seed={seed}", f"{number:012x}", dump(config)
+        )
         return cls(folder, steps, every, seed, lr)
 
     def begin(self, from_step: int = 0) -> "Made":
@@ -100,7 +122,8 @@ class Made:
 
 
 def study(root: Path, name: str = "s", steps: int = 40) -> list[Made]:
-    """Four whole runs: two arms, two rates."""
+    """Four whole runs that a sweep asked for: two arms, two rates."""
+    write_request(root, name, ["ablate", "sweep"], {}, {}, [])
     return [
         Made.queued(root, 10 * i + j + 1, study=name, steps=steps, bias=bias, lr=lr).whole()
         for i, bias in enumerate(("none", "all"))

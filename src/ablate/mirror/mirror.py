@@ -105,9 +105,11 @@ class Mirror:
         return found, troubles
 
     def study_run(self) -> None:
-        """Bring the study's own W&B run up to date, if none of its runs is at work."""
+        """Bring the study's own W&B run up to date: one that a sweep asked for, and of which nothing runs."""
         seen = [facts for _, facts in self._known.values()]
-        if not seen or self._away is not None or any(run.state == State.running for run in seen):
+        if not (self.root / self.study / "requests").is_dir() or self._away is not None:
+            return
+        if any(run.state == State.running for run in seen):
             return
         own = read_ledger(self.home) or Ledger(study_id(self.study))
         try:

@@ -39,9 +39,9 @@ def resolve_mode(
     """
     word = environ.get(ENVIRONMENT, "").strip().lower()
     if asked or not word:
-        mode, who = configured, "tracker.mode"
+        mode, who = configured, f"tracker.mode={configured}"
     elif word in _WORDS:
-        mode, who = _WORDS[word], ENVIRONMENT
+        mode, who = _WORDS[word], f"{ENVIRONMENT}={word}"
     else:
         raise UserError(
             f"{ENVIRONMENT}={word}", allowed="online, offline, disabled", hint=f"unset {ENVIRONMENT}"
@@ -52,7 +52,7 @@ def resolve_mode(
         return Resolved(TrackerMode.offline, "no API key was found")
     if mode is TrackerMode.online:
         require_key(environ)
-    return Resolved(mode, f"{who}={mode}")
+    return Resolved(mode, who)
 
 
 def require_key(environ: Mapping[str, str] = os.environ) -> None:
