@@ -7,7 +7,7 @@ from pathlib import Path
 from ablate.cli.codes import ALL_DONE
 from ablate.config import UserError, nearest
 from ablate.record import find_studies
-from ablate.view import StudyStatus, emit, read_study_status, status_lines, status_tables
+from ablate.view import StudyStatus, emit, mirror_notes, read_study_status, status_lines, status_tables
 
 
 def run(args: argparse.Namespace) -> int:
@@ -17,6 +17,8 @@ def run(args: argparse.Namespace) -> int:
     while True:
         status = read_study_status(root, args.study)
         _print(status)
+        for note in mirror_notes(root, [args.study]):
+            print(note)
         if not args.watch or not status.running:
             return ALL_DONE
         time.sleep(args.every)

@@ -25,7 +25,7 @@ def mirror_study(
     """Mirror a study, once or until nothing runs (`watch`), or until standard input is closed (`launched`).
 
     Returns 0, or 1 if some run could not be brought to W&B. A second mirror of a study says who is at it and
-    leaves; a launched one waits for its turn, because the first may leave before this launch's runs have ended.
+    leaves; a launched one waits for its turn: the first may leave before this launch's runs have ended.
     """
     home = wandb_home(root, study)
     place = RunFolder(home / ".mirror")

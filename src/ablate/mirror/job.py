@@ -24,7 +24,7 @@ ENDED = frozenset({State.done, State.failed, State.preempted, State.killed})
 class Job:
     """A run and the names it has in its study. Its files are read when they are asked for, once.
 
-    `sources` are the stamps of the files, taken before they were read: what changes meanwhile shows next time.
+    `sources`: the stamps of the files before they were read, so that what changes meanwhile shows next time.
     """
 
     folder: RunFolder

@@ -1,4 +1,4 @@
-"""What a launcher does about the mirror: start it beside the runs, and in the end wait for it, not for long."""
+"""What a launcher does about the mirror: start it beside the runs, and wait for it in the end, not long."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 
 @dataclass(eq=False)
 class Launched:
-    """A mirror process beside a launch. Used as: `ended()` when training is over, `wait()` at the very end."""
+    """A mirror process beside a launch: `ended()` is said when training is over, `wait()` at the very end."""
 
     process: "subprocess.Popen[bytes]"
     root: Path
@@ -105,7 +105,7 @@ def start_mirror(
 
 
 def take_agent(folder: RunFolder, environ: Mapping[str, str]) -> None:
-    """Note in the run's mirror.json where a W&B agent wants it: WANDB_RUN_ID counts with WANDB_SWEEP_ID only."""
+    """Note in mirror.json where a W&B agent wants the run (WANDB_RUN_ID without WANDB_SWEEP_ID is none)."""
     sweep, run = environ.get("WANDB_SWEEP_ID"), environ.get("WANDB_RUN_ID")
     if not sweep or not run:
         return

@@ -1,9 +1,9 @@
 """What has been mirrored: `mirror.json` in each run folder, and one for the study in its `wandb` folder.
 
-runs/<study>/<run>/mirror.json        {"schema": 1, "wandb_id": …, "offline": {…} | null, "online": {…} | null}
-runs/<study>/wandb/mirror.json        the same for the study's own W&B run, and the runs that are in trouble
-runs/<study>/wandb/offline-run-*      whole offline W&B runs, nothing else
-runs/<study>/wandb/.mirror/           the mirror's claim, heartbeat and log; what is being built
+runs/<study>/<run>/mirror.json     {"schema": 1, "wandb_id": …, "offline": {…} | null, "online": {…} | null}
+runs/<study>/wandb/mirror.json     the same for the study's own W&B run, and the runs that are in trouble
+runs/<study>/wandb/offline-run-*   whole offline W&B runs, nothing else
+runs/<study>/wandb/.mirror/        the mirror's claim, heartbeat and log; what is being built
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """The mirror of a study: looks at its run folders, again and again if asked, and brings W&B up to date.
 
-Nothing of the record is written but `mirror.json`. One mirror a study: a claim in `wandb/.mirror/`, as runs have.
+Nothing of the record is written but `mirror.json`. One mirror a study: `wandb/.mirror/` is claimed as runs are.
 """
 
 import math
@@ -72,8 +72,9 @@ class Mirror:
             time.sleep(0.5)
 
     def look(self, final: bool) -> bool:
-        """Bring every run as far as it can be now; is anything left to do? `final`: no launcher is at work, so
-        runs that were cut short are mirrored as they are.
+        """Bring every run as far as it can be now; is anything left to do?
+
+        `final`: no launcher is at work, so runs that were cut short are mirrored as they are.
         """
         runs = self._read()
         arms = Arms.of([seen for _, seen in runs.values()])
@@ -234,6 +235,7 @@ class Mirror:
         if line is not None:
             online.close(line)
         self._note(job, Condition.degraded, why)
+        self.write_troubles()
 
     def _note(self, job: Job, state: Condition, why: str) -> None:
         """Remember the trouble beside what was sent before."""
@@ -245,7 +247,8 @@ class Mirror:
     def _write(self, job: Job, sent: Sent) -> None:
         before = job.ledger.of(self.mode)
         if before is not None and sent.state is not Condition.clean:
-            if replace(sent, updated=before.updated, sources=before.sources) == before:
+            news = replace(sent, updated=before.updated, sources=before.sources)
+            if news == before:
                 return
         try:
             write_ledger(job.folder.path, job.ledger.having(self.mode, sent))

@@ -1,4 +1,4 @@
-"""A run that has ended becomes one whole offline W&B run: replayed, checked, and only then put in its place."""
+"""A run that has ended becomes one whole offline W&B run: replayed, checked, only then put in its place."""
 
 import shutil
 import time

@@ -1,9 +1,9 @@
 """A run on its way to the service, while it trains and after.
 
-The service, not this process's memory, says which rows it holds: whatever was handed to wandb and never arrived
-(a killed mirror, a dead wandb-core) is sent again, and nothing twice. Rows that the service keeps but the
-record has voided or never had in that order cannot be taken back there: the W&B run is deleted and begun again,
-under an id with a number behind it, because a deleted id cannot be used again.
+The service, not this process's memory, says which rows it holds: whatever was handed to wandb and never
+arrived (a killed mirror, a dead wandb-core) is sent again, and nothing twice. Rows that the service keeps
+but the record has voided or never had in that order cannot be taken back there: the W&B run is deleted and
+begun again, under an id with a number behind it, because a deleted id cannot be used again.
 """
 
 import shutil
@@ -76,7 +76,7 @@ def open_line(job: Job, build: Path, finish_timeout: float, generation: int | No
 
 
 def _go_on(line: Line, job: Job, held: server.Held, sent: Sent | None) -> bool:
-    """Set the line behind the rows that the service holds, if those are the record's first ones, nothing else.
+    """Set the line behind the rows that the service holds, if those are the record's first ones.
 
     `sent`: what an earlier mirror remembers of them.
     """

@@ -1,10 +1,10 @@
 """What of a record becomes rows of a W&B run: a pure function of the series.
 
-A run of at most `budget` rows is sent whole. A longer one is cut into windows, and of each window those rows
-stay that a line chart needs: the last one, and the ones with the lowest and the highest value of the columns
-that show divergence (Jugel et al. 2014, M4). So no spike is lost, and beside the values stand the largest ones
-of a window, which survive the service's own sampling. What is not finite cannot be drawn: it is left out, and
-counted beside it.
+A run of at most `budget` rows is sent whole. A longer one is cut into windows, and of each window those
+rows stay that a line chart needs: the last one, and the ones with the lowest and the highest value of the
+columns that show divergence (Jugel et al. 2014, M4). So no spike is lost, and beside the values stand the
+largest ones of a window, which survive the service's own sampling. What is not finite cannot be drawn: it
+is left out, and counted beside it.
 
 Rows of a growing record only ever grow: those of the first n steps are the beginning of those of all steps.
 Legend: R rows, K key columns, C columns.

@@ -1,10 +1,10 @@
 """The thin layer that calls wandb: open a run, give it rows, finish it; everything else is translated.
 
-wandb's own ways that this answers to (measured with 0.31): an init without a key prompts or fails, so nothing
-is opened before the mode is known; a Settings object that is used twice leaks the first run's id; names in the
-environment (WANDB_RUN_ID, …) apply to every run of a process; a log file that did not fit on the disk, and an
-upload that the service refused, both end in success; after the death of wandb-core every call fails until
-`teardown`, which fails too, once.
+wandb's own ways that this answers to (measured with 0.31): an init without a key prompts or fails, so
+nothing is opened before the mode is known; a Settings object that is used twice leaks the first run's id;
+names in the environment (WANDB_RUN_ID, …) apply to every run of a process; a log file that did not fit on
+the disk, and an upload that the service refused, both end in success; after the death of wandb-core every
+call fails until `teardown`, which fails too, once.
 """
 
 import contextlib

@@ -7,6 +7,7 @@ from ablate.view.facts import Arms, RunFacts, final_val, lookup, read_facts
 from ablate.view.filters import matches, parse_filters, resolve
 from ablate.view.follow import Follower, Last, last_row
 from ablate.view.index import read_all_facts
+from ablate.view.mirrored import mirror_notes
 from ablate.view.names import run_names
 from ablate.view.page import replayed, run_page
 from ablate.view.plans import (
@@ -62,6 +63,7 @@ __all__ = [
     "lookup",
     "loss",
     "matches",
+    "mirror_notes",
     "number",
     "parse_filters",
     "plain",
