@@ -16,7 +16,7 @@ from ablate.mirror.check import first_difference
 from ablate.record import Claim, Heartbeat, Run, RunFolder
 
 pytestmark = pytest.mark.wandb
-WAIT_S = 100.0
+WAIT_S = 300.0  # a limit, not an expectation
 Done = subprocess.CompletedProcess[str]
 
 
@@ -85,7 +85,7 @@ def test_lost_rows_are_sent_again(backend: Backend, tmp_path: Path, summary_ahea
     assert done.returncode == 0, done.stdout
     assert "lost rows: 25 there" in done.stdout
     assert whole(stored(backend, made.folder, generation=int(summary_ahead)), made.folder)
-    assert len(backend.runs("s")) == 2, "the run, and the study's own"
+    assert len(backend.runs("s")) == 1, "what was begun again was deleted"
 
 
 def test_a_run_that_holds_something_else_is_begun_again(backend: Backend, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_lasting_fault_ends_in_time_and_is_healed(
     assert ledger is not None
     assert ledger.online is not None
     assert whole(stored(backend, made.folder, ledger.online.generation), made.folder)
-    assert len(backend.runs("s")) == 2, "the run, and the study's own"
+    assert len(backend.runs("s")) == 1, "what was begun again was deleted"
 
 
 @pytest.mark.slow
@@ -167,10 +167,10 @@ def test_what_wandb_sync_has_brought_up_is_not_doubled(backend: Backend, tmp_pat
     made = Made.queued(tmp_path, 1).whole()
     assert ablate("mirror", "s", "--mode", "offline", root=tmp_path).returncode == 0
     plain = [sys.executable, "-m", "wandb", "sync", str(wandb_home(tmp_path, "s"))]
-    assert subprocess.run(plain, capture_output=True, timeout=WAIT_S).returncode == 0
+    assert subprocess.run(plain, cwd=tmp_path, capture_output=True, timeout=WAIT_S).returncode == 0
     assert whole(stored(backend, made.folder), made.folder)
     assert ablate("sync", "s", root=tmp_path).returncode == 0
-    assert subprocess.run(plain, capture_output=True, timeout=WAIT_S).returncode == 0
+    assert subprocess.run(plain, cwd=tmp_path, capture_output=True, timeout=WAIT_S).returncode == 0
     assert whole(stored(backend, made.folder), made.folder)
 
 

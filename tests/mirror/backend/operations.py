@@ -230,7 +230,8 @@ def _heartbeat(store: Store, variables: Variables, base: str) -> dict[str, Any]:
         chosen = sweep.waiting.pop(0)
         sweep.given += 1
         args = {key: {"value": value} for key, value in chosen.items()}
-        commands = [{"type": "run", "run_id": f"grid{sweep.given:04d}", "args": args, "logs": []}]
+        what = {"type": "run", "run_id": f"grid{sweep.given:04d}", "program": sweep.config.get("program")}
+        commands = [{**what, "args": args, "logs": []}]
     elif not busy:
         commands = [{"type": "exit"}]
     return {"agentHeartbeat": {"agent": {"id": agent}, "commands": json.dumps(commands)}}
