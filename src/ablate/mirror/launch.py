@@ -64,7 +64,7 @@ class Launched:
             return f"nothing was mirrored (log: {self._log})"
         tail = f" ({why}; log: {self._log})" if why else ""
         if self.mode is TrackerMode.offline:
-            home = self.root / self.study
+            home = wandb_home(self.root, self.study)
             return f"{words}{tail}: wandb leet {home}; upload: ablate wandb sync {self.study}"
         return f"{words}{tail}: {(url or '').partition('/runs/')[0]}"
 

@@ -15,7 +15,7 @@ from ablate.mirror import server, service
 from ablate.mirror.check import first_difference
 from ablate.mirror.command import take_claim, who_mirrors
 from ablate.mirror.job import Job, job_sources
-from ablate.mirror.ledger import Condition, Sent, wandb_home, write_ledger
+from ablate.mirror.ledger import Condition, Sent, read_ledger, wandb_home, write_ledger
 from ablate.mirror.mirror import Mirror
 from ablate.mirror.rows import STEP
 from ablate.mirror.service import Trouble
@@ -86,6 +86,7 @@ def sync_study(root: Path, study: str, finish_timeout: float, seconds: float, sa
             if not (seen.different or seen.short) or time.monotonic() > deadline:
                 break
         mirror.study_run()
+        _mark_study(root, study)
         mirror.write_troubles()
         answers = mirror.close()
         claim.finish(State.done)
@@ -159,8 +160,15 @@ def _difference(job: Job, sent: Sent) -> str | None:
 
 def _mark_offline(root: Path, study: str, wandb_id: str) -> None:
     """Leave W&B's own mark on the offline copy of a run that is up: `wandb sync` passes over it."""
-    for log in wandb_home(root, study).glob(f"offline-run-*-{wandb_id}/run-{wandb_id}.wandb"):
+    for log in wandb_home(root, study).glob(f"offline-run*-{wandb_id}/run-{wandb_id}.wandb"):
         log.with_name(f"{log.name}.synced").touch()
+
+
+def _mark_study(root: Path, study: str) -> None:
+    """The same for the study's own run."""
+    own = read_ledger(wandb_home(root, study))
+    if own is not None and own.online is not None and own.online.state is Condition.clean:
+        _mark_offline(root, study, own.wandb_id)
 
 
 def _repair(root: Path, study: str, seen: _Comparison, say: Say) -> None:
