@@ -47,11 +47,9 @@ def place(opened: Opened, wandb_id: str, rows: int, home: Path) -> str:
             raise Trouble(f"the offline run is not whole: {why} (is the disk full?)")
         time.sleep(0.05)
     remove(home, wandb_id)
-    # wandb's own name has the time in front of the id; `wandb leet` lists names, and shows their beginnings.
-    placed = home / f"offline-run-{wandb_id}"
-    made.rename(placed)
+    made.rename(home / made.name)  # `wandb leet` opens nothing without the time in its name
     shutil.rmtree(home / BUILD, ignore_errors=True)
-    return f"{home.name}/{placed.name}"
+    return f"{home.name}/{made.name}"
 
 
 def remove(home: Path, wandb_id: str) -> None:
