@@ -7,7 +7,7 @@ from collections import Counter
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.planning import check_and_summarise, say_proof, show_plan
 from ablate.cli.report import show_study
-from ablate.cli.work import mirrored, resume_command, work
+from ablate.cli.work import check_mode, mirrored, resume_command, work
 from ablate.config import to_dict
 from ablate.record import write_request
 from ablate.sweep import (
@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"error: {error}", file=sys.stderr)
         return SOME_FAILED
     if the_plan.todo or busy:
+        check_mode(the_plan.base, args.overrides)
         prepare_data(the_plan, print)
         folders = freeze(the_plan, print)
         write_request(

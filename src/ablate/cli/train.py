@@ -3,7 +3,7 @@
 import argparse
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
-from ablate.cli.work import mirrored, resume_command, work
+from ablate.cli.work import check_mode, mirrored, resume_command, work
 from ablate.config import UserError, compose
 from ablate.mirror import is_agents
 from ablate.record import Run, RunFolder, State, read_status
@@ -27,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
                 pass
         _outcome(cell.folder)
         return ALL_DONE
+    check_mode(config, args.overrides)
     prepare_data(the_plan, print)
     (folder,) = freeze(the_plan, print)
     resume = resume_command("train", args.overrides)

@@ -59,13 +59,23 @@ def mirrored(
     from ablate.mirror import start_mirror
 
     tracker = configs[folders[0].name].tracker if folders else None
-    asked = any(text.lstrip("+").startswith("tracker.mode=") for text in overrides)
-    beside = Beside(None if tracker is None else start_mirror(folders, tracker, asked, _say))
+    beside = Beside(None if tracker is None else start_mirror(folders, tracker, _asked(overrides), _say))
     try:
         yield beside
     finally:
         beside.over()
     beside.wait()
+
+
+def check_mode(config: Config, overrides: Sequence[str]) -> None:
+    """Raise UserError for a mode of the mirror that cannot be had, before anything is begun."""
+    from ablate.mirror import resolve_mode
+
+    resolve_mode(config.tracker.mode, _asked(overrides))
+
+
+def _asked(overrides: Sequence[str]) -> bool:
+    return any(text.lstrip("+").startswith("tracker.mode=") for text in overrides)
 
 
 class Beside:

@@ -66,9 +66,14 @@ def run_facts(run: Run, facts: RunFacts, arms: Arms) -> Facts:
     )
 
 
-def wandb_id(name: str) -> str:
-    """The W&B id of a run folder: what tells it apart first, its run id last; characters that all accept."""
+def wandb_id(name: str, study: str = "") -> str:
+    """The W&B id of a run folder: what tells it apart first, its run id last; characters that all accept.
+
+    `study` comes in front of the run id, for projects that several studies share: they may hold the same run.
+    """
     slug, _, run_id = name.rpartition("-")
+    if study:
+        run_id = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', study)[:24]}-{run_id}"
     pieces = _PIECE.findall(slug)
     first = [piece for piece in pieces if piece.startswith(_FIRST)]
     axes = [piece for piece in pieces if piece.startswith(_AXES)]

@@ -37,7 +37,9 @@ class Job:
     def of(cls, seen: RunFacts, arms: Arms, sources: dict[str, tuple[int, int]]) -> "Job":
         """The job of a run folder, with its ledger (a new one if it has none)."""
         known = read_ledger(seen.folder.path)
-        return cls(seen.folder, seen, arms, known or Ledger(wandb_id(seen.folder.name)), sources)
+        shared = seen.flat.get("tracker.project") not in (None, seen.study)
+        fresh = Ledger(wandb_id(seen.folder.name, seen.study if shared else ""))
+        return cls(seen.folder, seen, arms, known or fresh, sources)
 
     @property
     def ended(self) -> bool:

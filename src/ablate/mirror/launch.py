@@ -37,7 +37,7 @@ class Launched:
         """Wait for it, at most `tracker.finish_timeout`, and say how far it came. It goes on by itself."""
         try:
             self.process.wait(self.patience)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):  # whoever is tired of waiting need not
             say(f"W&B: the mirror goes on in the background (log: {self._log})")
             return
         say(f"W&B: {self._outcome()}")

@@ -1,10 +1,11 @@
 """The mirror of a study: looks at its run folders, again and again if asked, and brings W&B up to date.
 
-Nothing of the record is written but `mirror.json`. One mirror a study: it claims `wandb/.mirror/` as runs are.
+Nothing of the record is written but `mirror.json`. One mirror a study: `wandb/.mirror/` is claimed like a run.
 """
 
 import math
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,7 @@ class Mirror:
     _deaths: int = 0
     _away: tuple[float, str] | None = None  # since when the service has not answered, and what was said
     _next_try: float = 0.0
+    _paced: bool = False  # rows wait for their turn: no further run is opened meanwhile
 
     @property
     def home(self) -> Path:
@@ -76,6 +78,7 @@ class Mirror:
 
         `final`: no launcher is at work, so runs that were cut short are mirrored as they are.
         """
+        self._paced = False
         runs = self._read()
         arms = Arms.of([seen for _, seen in runs.values()])
         left = False
@@ -167,7 +170,8 @@ class Mirror:
         try:
             if job.up_to_date(self.mode) and (online_ or offline.is_there(job, self.home)):
                 return True
-            if online_ and time.monotonic() < self._next_try:
+            waits = self._paced and job.folder not in self._lines
+            if online_ and (waits or time.monotonic() < self._next_try):
                 return False
             sent = (
                 self._advance(job, final) if online_ else offline.replay(job, self.home, self.finish_timeout)
@@ -180,6 +184,10 @@ class Mirror:
             return False
         except (Trouble, UserError, OSError) as error:  # a damaged record, no room, …
             self._give_up(job, str(error))
+            return False
+        except Exception as error:  # noqa: BLE001  one run must not keep the others out
+            traceback.print_exc()
+            self._give_up(job, f"{type(error).__name__}: {error}")
             return False
         self._away, self._deaths = None, 0
         self._write(job, sent)
@@ -203,6 +211,7 @@ class Mirror:
             self._lines[job.folder] = line
             self.say(f"{job.folder.name}: {line.opened.url}")
         whole = online.feed(line, job.rows, self.pace)
+        self._paced = self._paced or not whole
         if whole and job.ended and (job.done or final):
             sent = online.finish(line, job)
             del self._lines[job.folder]

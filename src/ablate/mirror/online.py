@@ -58,12 +58,17 @@ def open_line(job: Job, build: Path, finish_timeout: float, generation: int | No
 
     `generation`: begin it again under this number, whatever there was before.
     """
-    sent = job.ledger.online if generation is None else None
+    known = job.ledger.online
+    ours = known is not None and known.where is not None
+    sent = known if generation is None else None
     first = generation if generation is not None else 0 if sent is None else sent.generation
-    # Asked first: it fails at once where wandb would try for its whole init_timeout.
-    server.held(job.facts.entity, job.facts.project, job.facts.id)
     for number in range(first, first + GENERATIONS):
         facts = replace(job.facts, id=numbered(job.ledger.wandb_id, number))
+        # Asked first: it fails at once where wandb would try for its whole init_timeout. And a run that this
+        # folder did not send is left as it is, unless it is the beginning of the very same rows.
+        there = server.held(facts.entity, facts.project, facts.id)
+        if not ours and there is not None and there.rows != _count(job.rows, there):
+            continue
         opened = service.open_run(
             facts, TrackerMode.online, build, finish_timeout, resume=True, sweep=job.ledger.sweep
         )
@@ -72,7 +77,9 @@ def open_line(job: Job, build: Path, finish_timeout: float, generation: int | No
         if held.rows == 0 or _go_on(line, job, held, sent if number == first else None):
             return line
         drop(line)
-    raise Trouble(f"begun again {GENERATIONS} times, and the service still holds other rows than were sent")
+    raise Trouble(
+        f"the service holds other rows under {GENERATIONS} ids of this run, beginning with {facts.id}"
+    )
 
 
 def _go_on(line: Line, job: Job, held: server.Held, sent: Sent | None) -> bool:
@@ -85,7 +92,7 @@ def _go_on(line: Line, job: Job, held: server.Held, sent: Sent | None) -> bool:
         return False
     if held.last_step is None:
         return False
-    count = sum(1 for row in rows if row[STEP] <= held.last_step)
+    count = _count(rows, held)
     if count == held.rows and count < len(rows) and line.opened.run.starting_step > rows[count][STEP]:
         return False  # the summary there is ahead of the rows: wandb would drop what is missing
     if count == held.rows:
@@ -95,6 +102,11 @@ def _go_on(line: Line, job: Job, held: server.Held, sent: Sent | None) -> bool:
     line.next = held.rows
     line.digest = sent.digest if sent is not None and sent.rows == held.rows else ""
     return grows_again
+
+
+def _count(rows: Sequence[Row], held: server.Held) -> int:
+    """How many of the rows the service has, if it has all up to its newest step."""
+    return 0 if held.last_step is None else sum(1 for row in rows if row[STEP] <= held.last_step)
 
 
 def drop(line: Line) -> None:
