@@ -63,8 +63,8 @@ class Made:
         every = max(1, steps // 4)
         config = parse({
             "model": {"layers": 1, "bias": bias}, "optim": {"lr": lr, "steps": steps, "warmup": 2}, "seed": seed,
-            "study": study, "run": {"notes": notes}, "eval": {"every": every}, "probe": {"every": 10},
-            "tracker": tracker or {},
+            "study": study, "run": {"notes": notes}, "tracker": tracker or {},
+            "eval": {"every": every}, "probe": {"every": 10},
         })  # fmt: skip
         folder = create_run(
             root, study, slug or f"bias={bias}_lr={lr:g}_seed={seed}", f"{number:012x}", dump(config)

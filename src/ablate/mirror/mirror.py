@@ -1,6 +1,6 @@
 """The mirror of a study: looks at its run folders, again and again if asked, and brings W&B up to date.
 
-Nothing of the record is written but `mirror.json`. One mirror a study: `wandb/.mirror/` is claimed like a run.
+Nothing of the record is written but `mirror.json`. One mirror a study: it claims `wandb/.mirror/` like a run.
 """
 
 import math
