@@ -14,6 +14,7 @@ _OWNER = "ABLATE_TEST_CACHE_OWNER"
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["WANDB_MODE"] = "disabled"  # only the mirror's own tests start it
 
 
 def pytest_configure(config: pytest.Config) -> None:

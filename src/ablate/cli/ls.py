@@ -7,7 +7,17 @@ from pathlib import Path
 from ablate.cli.codes import ALL_DONE
 from ablate.cli.studies import existing_study
 from ablate.record import collector_paused
-from ablate.view import Arms, emit, parse_filters, plural, read_all_facts, records, runs_table, select
+from ablate.view import (
+    Arms,
+    emit,
+    mirror_notes,
+    parse_filters,
+    plural,
+    read_all_facts,
+    records,
+    runs_table,
+    select,
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,6 +49,8 @@ def _list(args: argparse.Namespace) -> int:
     if len(chosen) < len(runs):  # not among the lines that a pipe reads
         footer = sys.stdout if sys.stdout.isatty() else sys.stderr
         print(f"{len(chosen)} of {plural(len(runs), 'run')}", file=footer)
+    for note in mirror_notes(root, sorted({run.study for run in chosen})):
+        print(note, file=sys.stderr)
     return ALL_DONE
 
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from ablate import __version__
+from ablate.cli import wandb_arguments
 
 OVERRIDES = "configuration overrides, key=value or group=option; `ablate config --keys` lists the keys"
 STUDY = "a study: its name, or its folder"
@@ -247,16 +248,44 @@ COMMANDS = {
         "ablate report bias_stability",
         _report,
     ),
+    "wandb mirror": Command(
+        "ablate.cli.wandb_mirror",
+        "show a study's runs in Weights & Biases",
+        "Bring W&B up to date with a study's run folders, which are only read: offline (whole runs below "
+        "runs/STUDY/wandb, for `wandb leet` and `ablate wandb sync`; no key, no network) or online. "
+        "Launchers start it beside the runs (tracker.mode); it can run later, elsewhere, and again: only "
+        "what is missing is sent.",
+        "ablate wandb mirror smoke --mode offline",
+        wandb_arguments.mirror,
+    ),
+    "wandb sync": Command(
+        "ablate.cli.wandb_sync",
+        "upload what is missing, and ask W&B whether it arrived",
+        "Send everything of a study that is not in W&B yet (offline runs, partly uploaded ones, what an "
+        "outage or a refusal held up), from the record; then compare the rows that the service holds with "
+        "it. Exit code 1 if something is not up in the end.",
+        "ablate wandb sync smoke --timeout 600",
+        wandb_arguments.sync,
+    ),
+    "wandb workspace": Command(
+        "ablate.cli.wandb_workspace",
+        "save a workspace with a study's panels in W&B",
+        "Save a W&B workspace for a study's project: loss by learning rate, learning rate against final "
+        "loss, parallel coordinates, verdicts, growth by layer. Again: the same workspace is renewed. Needs "
+        "pip install 'ablate-bias[workspaces]'.",
+        "ablate wandb workspace smoke --json workspace.json",
+        wandb_arguments.workspace,
+    ),
 }
 
 
 def parse(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
     """The command and its arguments. Options may stand between overrides. Exits as argparse does."""
-    top = _top()
-    if not words or words[0] not in COMMANDS:
-        top.parse_args(words)  # --help, --version, an unknown command
+    name, rest = _split(words)
+    if name not in COMMANDS:
+        top = _top(name)
+        top.parse_args(rest)  # --help, --version, an unknown command
         top.error("which command?")
-    name = words[0]
     command = COMMANDS[name]
     parser = _Parser(
         prog=f"ablate {name}",
@@ -266,7 +295,16 @@ def parse(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
         allow_abbrev=False,
     )
     command.arguments(parser)
-    return name, parser.parse_intermixed_args(_downward_sort(words[1:]))
+    return name, parser.parse_intermixed_args(_downward_sort(rest))
+
+
+def _split(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The command's name (`ls`, `wandb sync`) and what follows. Else a family's name (`wandb`), or ""."""
+    for count in (2, 1):
+        name = " ".join(words[:count])
+        if name in COMMANDS or (count == 1 and any(known.startswith(f"{name} ") for known in COMMANDS)):
+            return name, words[count:]
+    return "", words
 
 
 def _downward_sort(words: Sequence[str]) -> list[str]:
@@ -280,16 +318,21 @@ def _downward_sort(words: Sequence[str]) -> list[str]:
     return joined
 
 
-def _top() -> argparse.ArgumentParser:
-    lines = "\n".join(f"  {name:8} {command.summary}" for name, command in COMMANDS.items())
+def _top(family: str) -> argparse.ArgumentParser:
+    """The parser of `ablate`, or of a family of commands: `ablate wandb`."""
+    start = f"{family} " if family else ""
+    found = {name.removeprefix(start): c for name, c in COMMANDS.items() if name.startswith(start)}
+    width = max(map(len, found))
+    lines = "\n".join(f"  {name:{width}} {command.summary}" for name, command in found.items())
     top = argparse.ArgumentParser(
-        prog="ablate",
+        prog=f"ablate {family}".strip(),
         description="Which transformer design choices train stably? Paired runs, each with a verdict.",
-        epilog=f"commands:\n{lines}\n\n`ablate COMMAND --help` says more. example:\n"
-        "  ablate sweep experiment=smoke",
+        epilog=f"commands:\n{lines}\n\n`ablate {start}COMMAND --help` says more. example:\n"
+        f"  {next(iter(found.values())).example if family else 'ablate sweep experiment=smoke'}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    top.add_argument("--version", action="version", version=f"ablate {__version__}")
-    top.add_argument("command", choices=tuple(COMMANDS), metavar="COMMAND", help="see below")
+    if not family:
+        top.add_argument("--version", action="version", version=f"ablate {__version__}")
+    top.add_argument("command", choices=tuple(found), metavar="COMMAND", help="see below")
     return top

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
 from ablate.cli.studies import existing_study
-from ablate.cli.work import work
+from ablate.cli.work import mirrored, work
 from ablate.record import State
 from ablate.sweep import BROKEN, broken_runs, queue_again
 from ablate.view import emit, plural, read_facts, study_table
@@ -26,6 +26,8 @@ def run(args: argparse.Namespace) -> int:
     folders = queue_again(runs, print)
     configs = {run.folder.name: run.config for run in runs}
     resume = ["ablate", "retry", study, *(["--root", str(root)] if root != Path("runs") else [])]
-    _, code = work(folders, configs, resume)
-    emit(study_table([read_facts(folder) for folder in folders], title=f"study {study}"))
+    with mirrored(folders, configs) as mirror:
+        _, code = work(folders, configs, resume)
+        mirror.over(code)
+        emit(study_table([read_facts(folder) for folder in folders], title=f"study {study}"))
     return code

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
 from ablate.cli.studies import existing_study
-from ablate.view import StudyStatus, emit, read_study_status, status_lines, status_tables
+from ablate.view import StudyStatus, emit, mirror_notes, read_study_status, status_lines, status_tables
 
 QUIET_S = 30.0  # a launch takes some seconds to its first run, and between two tries of a run
 
@@ -18,6 +18,8 @@ def run(args: argparse.Namespace) -> int:
     while True:
         status = read_study_status(root, study)
         _print(status)
+        for note in mirror_notes(root, [study]):
+            print(note)
         quiet = 0.0 if status.running else quiet + args.every
         if not args.watch or not (status.running or status.open):
             return ALL_DONE

@@ -7,7 +7,7 @@ from collections import Counter
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.planning import check_and_summarise, say_proof, show_plan
 from ablate.cli.report import show_study
-from ablate.cli.work import resume_command, work
+from ablate.cli.work import check_mode, mirrored, resume_command, work
 from ablate.config import to_dict
 from ablate.record import write_request
 from ablate.sweep import (
@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"error: {error}", file=sys.stderr)
         return SOME_FAILED
     if the_plan.todo or busy:
+        check_mode(the_plan.base, args.overrides)
         prepare_data(the_plan, print)
         folders = freeze(the_plan, print)
         write_request(
@@ -55,10 +56,19 @@ def run(args: argparse.Namespace) -> int:
         )
         runs = [*zip(the_plan.todo, folders, strict=True), *busy]
         configs = {folder.name: cell.config for cell, folder in runs}
-        _, code = work([folder for _, folder in runs], configs, resume_command("sweep", args.overrides))
+        resume = resume_command("sweep", args.overrides)
+        with mirrored([folder for _, folder in runs], configs, args.overrides) as mirror:
+            _, code = work([folder for _, folder in runs], configs, resume)
+            mirror.over(code)
+            _results(the_plan)
+    else:
+        _results(the_plan)
+    return code
+
+
+def _results(the_plan: Plan) -> None:
     _show(the_plan)
     say_proof(the_plan)
-    return code
 
 
 def _announce(the_plan: Plan) -> None:

@@ -3,8 +3,9 @@
 import argparse
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
-from ablate.cli.work import resume_command, work
+from ablate.cli.work import check_mode, mirrored, resume_command, work
 from ablate.config import UserError, compose
+from ablate.mirror import is_agents
 from ablate.record import Run, RunFolder, State, read_status
 from ablate.sweep import freeze, plan_cells, prepare_data
 from ablate.view import clean, final_val, loss
@@ -21,16 +22,23 @@ def run(args: argparse.Namespace) -> int:
     if cell.done and not the_plan.redo:
         assert cell.folder is not None
         print(f"already done (sweep.redo=true trains it again): {cell.folder.path}")
+        if is_agents():  # the agent's run shows the record that is there
+            with mirrored([cell.folder], {cell.folder.name: cell.config}, args.overrides):
+                pass
         _outcome(cell.folder)
         return ALL_DONE
+    check_mode(config, args.overrides)
     prepare_data(the_plan, print)
     (folder,) = freeze(the_plan, print)
     resume = resume_command("train", args.overrides)
-    results, code = work([folder], {folder.name: cell.config}, resume, wait=False)
-    if any(result.state is State.running for result in results):
-        raise _busy(folder)
-    if code in (ALL_DONE, SOME_FAILED):
-        _outcome(folder)
+    configs = {folder.name: cell.config}
+    with mirrored([folder], configs, args.overrides) as mirror:
+        results, code = work([folder], configs, resume, wait=False)
+        mirror.over(code)
+        if any(result.state is State.running for result in results):
+            raise _busy(folder)
+        if code in (ALL_DONE, SOME_FAILED):
+            _outcome(folder)
     return code
 
 

@@ -1,16 +1,21 @@
 """What `train` and `sweep` share: launch with progress, count, say how to go on."""
 
+import contextlib
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ablate.cli.codes import ALL_DONE, INTERRUPTED, SOME_FAILED, TERMINATED
 from ablate.config import Config
 from ablate.record import RunFolder, State
 from ablate.sweep import Interrupted, Result, Task, Terms, WorkerError, launch
-from ablate.view import Progress
+from ablate.view import Progress, clean
+
+if TYPE_CHECKING:
+    from ablate.mirror import Launched
 
 
 def work(
@@ -40,6 +45,60 @@ def work(
         print(f"go on with: {shlex.join(resume)}", file=sys.stderr)
     failed = len(results) < len(folders) or any(r.state is not State.done for r in results)
     return results, SOME_FAILED if failed else ALL_DONE
+
+
+@contextlib.contextmanager
+def mirrored(
+    folders: Sequence[RunFolder], configs: Mapping[str, Config], overrides: Sequence[str] = ()
+) -> Iterator["Beside"]:
+    """The W&B mirror runs beside what the block does (`tracker.mode`), and is waited for in the end.
+
+    The block says `over(code)` when training is over; until then the mirror follows it. Raises UserError for
+    a mode that cannot be had.
+    """
+    from ablate.mirror import start_mirror
+
+    tracker = configs[folders[0].name].tracker if folders else None
+    beside = Beside(None if tracker is None else start_mirror(folders, tracker, _asked(overrides), _say))
+    try:
+        yield beside
+    finally:
+        beside.over()
+    beside.wait()
+
+
+def check_mode(config: Config, overrides: Sequence[str]) -> None:
+    """Raise UserError for a mode of the mirror that cannot be had, before anything is begun."""
+    from ablate.mirror import resolve_mode
+
+    resolve_mode(config.tracker.mode, _asked(overrides))
+
+
+def _asked(overrides: Sequence[str]) -> bool:
+    return any(text.lstrip("+").startswith("tracker.mode=") for text in overrides)
+
+
+class Beside:
+    """A launch's mirror, if it has one."""
+
+    def __init__(self, mirror: "Launched | None") -> None:
+        self._mirror = mirror
+
+    def over(self, code: int = ALL_DONE) -> None:
+        """Training is over, or was interrupted: then nobody waits any more."""
+        if self._mirror is not None:
+            self._mirror.ended()
+        if code in (INTERRUPTED, TERMINATED):
+            self._mirror = None
+
+    def wait(self) -> None:
+        """Wait for the mirror's end, at most `tracker.finish_timeout`, and say how far it came."""
+        if self._mirror is not None:
+            self._mirror.wait(_say)
+
+
+def _say(text: str) -> None:
+    print(clean(text), flush=True)
 
 
 def resume_command(command: str, overrides: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from ablate.config.enums import (
     Site,
     Source,
     Stack,
+    TrackerMode,
 )
 from ablate.config.errors import ConfigError, UserError
 from ablate.config.fields import FieldInfo, fields, nearest
@@ -40,6 +41,7 @@ from ablate.config.schema import (
     ProbeConfig,
     RunConfig,
     SweepConfig,
+    TrackerConfig,
     VerdictConfig,
 )
 
@@ -78,6 +80,8 @@ __all__ = [
     "Source",
     "Stack",
     "SweepConfig",
+    "TrackerConfig",
+    "TrackerMode",
     "UserError",
     "VerdictConfig",
     "cache_dir",

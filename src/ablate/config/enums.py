@@ -109,6 +109,15 @@ class Keep(StrEnum):
     none = "none"
 
 
+class TrackerMode(StrEnum):
+    """Where the runs are mirrored to."""
+
+    auto = "auto"  # online where a key is found, else offline
+    online = "online"
+    offline = "offline"
+    off = "off"
+
+
 class FieldClass(StrEnum):
     """What a field means for identity: only `science` enters the run id."""
 

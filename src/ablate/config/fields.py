@@ -186,7 +186,7 @@ def nearest_keys(key: str, more: Iterable[str] = ()) -> list[str]:
     def likeness(name: str) -> float:
         whole = difflib.SequenceMatcher(None, key, name).ratio()
         home, _, tail = name.rpartition(".")
-        here = 0.95 if home == section or not section else 0.7
+        here = 0.95 if home == section else 0.85 if not section else 0.7
         return max(whole, here * difflib.SequenceMatcher(None, last, tail).ratio())
 
     best = max(candidates, key=likeness)

@@ -150,6 +150,17 @@ def _root(c: Config) -> ConfigError | None:
     return None if c.run.root.strip() else _refused("run.root", c.run.root, "a folder", "run.root=runs")
 
 
+def _tracker(c: Config) -> ConfigError | None:
+    """Names that the service would refuse, hours later."""
+    for key, name in (("tracker.project", c.tracker.project), ("tracker.entity", c.tracker.entity)):
+        if name is not None and not re.fullmatch(r"[^/\\#?%:\s][^/\\#?%:]{0,127}", name):
+            return _refused(key, name, "1 to 128 characters, none of / \\ # ? % :")
+    for tag in c.tracker.tags:
+        if not 1 <= len(tag) <= 64:
+            return _refused("tracker.tags", tag, "tags of 1 to 64 characters")
+    return None
+
+
 def _axes(c: Config) -> ConfigError | None:
     for key, values in c.sweep.axes.items():
         if not isinstance(values, list | tuple | str | int | float | bool):
@@ -172,5 +183,6 @@ RULES: tuple[Rule, ...] = (
     _vocabulary,
     _study,
     _root,
+    _tracker,
     _axes,
 )

@@ -26,6 +26,7 @@ from ablate.config.enums import (
     Schedule,
     Source,
     Stack,
+    TrackerMode,
 )
 
 SCHEMA_VERSION = 1
@@ -243,6 +244,22 @@ class RunConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrackerConfig:
+    """The mirror in Weights & Biases; docs/wandb.md."""
+
+    mode: TrackerMode = control(
+        TrackerMode.auto, "mirror runs to W&B; auto: online where an API key is found, else offline"
+    )
+    project: str | None = control(None, "W&B project (null: the study)")
+    entity: str | None = control(None, "W&B user or team (null: the key's default)")
+    tags: tuple[str, ...] = control((), "more tags for every run")
+    rows: int = control(200, "rows of a run that are mirrored at most, spikes first", ge=20, le=100_000)
+    finish_timeout: float = control(
+        60.0, "seconds that a launch waits for its mirror in the end, and the mirror for the service", ge=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SweepConfig:
     axes: dict[str, Any] = control(
         {}, "factors an experiment brings along: key to list of values, or a sweep as on the command line"
@@ -275,6 +292,7 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
     verdict: VerdictConfig = field(default_factory=VerdictConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    tracker: TrackerConfig = field(default_factory=TrackerConfig)
     sweep: SweepConfig = field(default_factory=SweepConfig)
     seed: int = science(
         0, "seed of the initialisation, and of the batch order unless data.data_seed is set", ge=0

@@ -10,6 +10,7 @@ from ablate.view.figures import export_figures, plates
 from ablate.view.filters import matches, parse_filters, resolve
 from ablate.view.follow import Follower, Last, last_row
 from ablate.view.index import read_all_facts
+from ablate.view.mirrored import mirror_notes
 from ablate.view.names import run_names
 from ablate.view.page import replayed, run_page
 from ablate.view.plans import (
@@ -78,6 +79,7 @@ __all__ = [
     "loss",
     "markdown",
     "matches",
+    "mirror_notes",
     "number",
     "parse_filters",
     "plain",
