@@ -16,16 +16,18 @@ from ablate.mirror.facts import ALL_RUNS, ID_LENGTH, NAME_LENGTH, STUDY_JOB, Fac
 from ablate.mirror.ledger import Condition, Ledger, Sent
 from ablate.record import finite
 from ablate.view import (
+    Analysis,
     Results,
     RunFacts,
     Table,
     answer_command,
     clean,
+    plates,
     report_page,
     results_table,
     sensitivity_table,
 )
-from ablate.view.figures import rate_figures
+from ablate.view.figures import composed
 
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -118,19 +120,17 @@ def send(
 
 
 def _media(page: StudyPage, results: Results, root: Path) -> dict[str, Any]:
-    """The page, the tables and a figure for each arm, as wandb wants them."""
+    """The page, the tables and the page's figures, as wandb wants them."""
     import wandb
 
     study = str(page.facts.config["study"])
-    text = report_page(results, study, answer_command(root / study, study))
+    analysis = Analysis.of(results)
+    text = report_page(results, analysis, study, answer_command(root / study, study))
     tables = {
         f"tables/{name}": wandb.Table(columns=list(tab.columns), data=[list(row) for row in tab.rows])
         for name, tab in page.tables.items()
     }
-    figures = {
-        f"figures/{NOT_IN_NAMES.sub('-', arm.title)}": _figure(figure)
-        for arm, figure in zip(results.arms, rate_figures(results), strict=True)
-    }
+    figures = {f"figures/{plate.name}": _figure(composed(plate)) for plate in plates(results, analysis)}
     return {"page/study": wandb.Html(text, inject=False), **tables, **figures}
 
 

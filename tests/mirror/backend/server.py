@@ -117,7 +117,7 @@ def _handler(backend: Backend) -> type[BaseHTTPRequestHandler]:
                 elif path == "/graphql":
                     self._graphql(json.loads(body))
                 elif match := _STREAM.fullmatch(path):
-                    self._stream(*map(unquote, match.groups()), json.loads(body))
+                    self._stream(unquote(match[1]), unquote(match[2]), unquote(match[3]), json.loads(body))
                 else:
                     backend.store.unknown.append(f"POST {path}")
                     self._json({"errors": [{"message": f"no {path}"}]}, 404)

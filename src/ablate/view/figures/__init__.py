@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ablate.view.analysis import Analysis
 from ablate.view.figures.bias import bias_plate, biased_arms
+from ablate.view.figures.compose import composed
 from ablate.view.figures.export import FORMATS, export_figures
 from ablate.view.figures.forest import edge_plate, effect_plate
 from ablate.view.figures.maps import growth_maps, map_figures, map_plate
@@ -21,6 +22,7 @@ __all__ = [
     "Plate",
     "bias_plate",
     "biased_arms",
+    "composed",
     "course_plate",
     "edge_plate",
     "effect_plate",
