@@ -155,7 +155,7 @@ def test_packed_records_are_the_recorded_ends(tmp_path: Path) -> None:
         _record(tmp_path, number, bias, lr, seed)
     pack([tmp_path / "s"], tmp_path / "out.json")
     (pool,) = load_pools(tmp_path / "out.json")
-    assert pool.name == "pre-layernorm"
+    assert pool.name == "pre-layernorm-4x64"
     assert pool.rates == (0.01, 0.1)
     assert [first[0].seed for first, _ in pool.seeds] == [str(s) for s in range(7)]
     for first, second in pool.seeds:
