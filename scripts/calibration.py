@@ -29,6 +29,7 @@ from ablate.stats import (
     paired_effect,
     responses,
     sign_test,
+    t_test,
 )
 from ablate.verdict import Kind
 
@@ -59,10 +60,11 @@ class Pool:
 
 @dataclass(frozen=True)
 class Simulated:
-    """One simulated study: its effects by response, and p of a McNemar test that pools its cells."""
+    """One simulated study: its effects by response, and p of two tests that pool its cells."""
 
     effects: Mapping[Response, Effect]
     pooled: float
+    pooled_losses: float
 
 
 def load_pools(path: Path) -> tuple[Pool, ...]:
@@ -85,7 +87,7 @@ def analysed(study: Study) -> Simulated:
     for response in Response:
         values = responses(study, response)
         effects[response] = paired_effect(values[first], values[second])
-    return Simulated(effects, pooled_mcnemar(study))
+    return Simulated(effects, pooled_mcnemar(study), pooled_t(study))
 
 
 def pooled_mcnemar(study: Study) -> float:
@@ -93,10 +95,23 @@ def pooled_mcnemar(study: Study) -> float:
 
     Cells of one seed are not independent: where one rate is unstable the next ones tend to be.
     """
-    by_cell = {(o.arm, o.lr, o.seed): o.unstable for o in study.outcomes}
+    return sign_test(_cells(study, [float(o.unstable) for o in study.outcomes])).p
+
+
+def pooled_t(study: Study) -> float:
+    """A warning, not a method: p of a paired t test of the losses of every (rate, seed) cell.
+
+    A seed whose loss is high tends to be high at every rate.
+    """
+    return t_test(_cells(study, [o.loss for o in study.outcomes])).p
+
+
+def _cells(study: Study, values: Sequence[float]) -> list[float]:
+    """Second arm − first, of each (rate, seed) cell."""
+    by_cell = {(o.arm, o.lr, o.seed): x for o, x in zip(study.outcomes, values, strict=True)}
     first, second = ARMS
     cells = [(lr, seed) for lr in study.rates for seed in study.seeds]
-    return sign_test([float(by_cell[second, *c]) - float(by_cell[first, *c]) for c in cells]).p
+    return [by_cell[second, *c] - by_cell[first, *c] for c in cells]
 
 
 def percentile_interval(differences: Sequence[float], stream: int) -> tuple[float, float]:

@@ -28,6 +28,18 @@ DRAWN = {  # measure: label, colour, marker
     "coverage: t in place of the bootstrap": ("t in place of the bootstrap (not used)", GREEN, "D"),
     "warning: coverage of the percentile bootstrap": ("percentile bootstrap (not used)", RED, "x"),
 }
+LIMITS = """**What this does not say**
+
+- A pool is the population here: its seeds are drawn with replacement, so what no recorded seed did never
+  happens, and simulated studies share seeds. Few recorded seeds make few different differences: shares over a
+  small pool are rough, whatever their interval.
+- Labels are swapped within a seed by the toss of a coin, which makes the arms equal exactly. Real arms differ
+  in more than a shift.
+- An interval that is not there (differences that do not vary) excludes nothing, and is not counted under
+  "covers".
+- *planted*: "covers" asks for the mean effect over all simulated studies. Each study chooses best rates and
+  ℓ\\* anew, so its own effect may be another: most so for the loss at the best rate.
+- Small models, one corpus, one machine: the statistics are calibrated, not the size of anybody's noise."""
 
 
 def renew(pools: Sequence[Pool], rows: Sequence[Share], studies: int) -> None:
@@ -68,7 +80,9 @@ def section(pools: Sequence[Pool], rows: Sequence[Share], studies: int) -> str:
             if own:
                 table = share_table(own, PLANTED if null is Null.planted else EQUAL)
                 parts += [f"**`{pool.name}`, {words}**", markdown(table)]
-    return "\n\n".join([*parts, "**What the report does not use, and why**", markdown(warning_table(rows))])
+    return "\n\n".join(
+        [*parts, "**What the report does not use, and why**", markdown(warning_table(rows)), LIMITS]
+    )
 
 
 def summary(pool: Pool, rows: Sequence[Share]) -> str:
@@ -93,38 +107,46 @@ def summary(pool: Pool, rows: Sequence[Share]) -> str:
 def draw_coverage(rows: Sequence[Share], pool: Pool, path: Path) -> None:
     """A panel each response and null: coverage against the number of seeds."""
     figure, axes = _panels(2, len(Response), (11, 5.2))
+    mine = [r for r in rows if r.pool == pool.name and r.measure in DRAWN and r.of]
+    sizes = sorted({r.n for r in mine})
     for line, null in zip(axes, (Null.placebo, Null.reseeded), strict=True):
         for axis, response in zip(line, Response, strict=True):
-            for place, (measure, (label, colour, marker)) in enumerate(DRAWN.items()):
-                key = (pool.name, null, response, measure)
-                own = [r for r in rows if (r.pool, r.null, r.response, r.measure) == key and r.of]
-                x = [r.n * (1.05 ** (place - 1)) for r in own]
-                bars = [[r.share - r.low for r in own], [r.high - r.share for r in own]]
-                axis.errorbar(
-                    x, [r.share for r in own], yerr=bars, fmt=marker, color=colour, label=label, ms=5
-                )
-            axis.axhline(1 - ALPHA, color=GREY, ls="--", lw=1)
-            axis.set(xscale="log", ylim=(0.68, 1.01), title=f"{NAMES[response]}, {null}")
-            axis.set_xticks([5, 6, 10, 20], ["5", "6", "10", "20"])
-            axis.minorticks_off()
+            own = [r for r in mine if (r.null, r.response) == (null, response)]
+            _coverage(axis, own, sizes)
+            axis.set(ylim=(0.68, 1.01), title=f"{NAMES[response]}, {null}")
+            if not own:
+                _note(axis, "no difference in any study")
+        line[0].set_ylabel("coverage")
     for axis in axes[-1]:
         axis.set_xlabel("seeds")
-    for line in axes:
-        line[0].set_ylabel("coverage")
     _finish(figure, axes[0][0], path)
+
+
+def _coverage(axis: Any, rows: Sequence[Share], sizes: Sequence[int]) -> None:
+    """Points with bars, one column of them each number of seeds."""
+    for place, (measure, (label, colour, marker)) in enumerate(DRAWN.items()):
+        own = [r for r in rows if r.measure == measure]
+        x = [sizes.index(r.n) + 0.15 * (place - 1.5) for r in own]
+        bars = [[r.share - r.low for r in own], [r.high - r.share for r in own]]
+        axis.errorbar(x, [r.share for r in own], yerr=bars, fmt=marker, color=colour, label=label, ms=5)
+    axis.axhline(1 - ALPHA, color=GREY, ls="--", lw=1)
+    axis.set_xticks(range(len(sizes)), map(str, sizes))
+    axis.set_xlim(-0.5, len(sizes) - 0.5)
+
+
+def _note(axis: Any, text: str) -> None:
+    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", color=GREY)
 
 
 def draw_power(rows: Sequence[Share], pool: Pool, path: Path) -> None:
     """A panel each response: power against the planted effect, a line each number of seeds."""
     figure, axes = _panels(1, len(Response), (11, 3))
-    sizes = sorted({r.n for r in rows if r.pool == pool.name and r.null is Null.placebo})
+    mine = [r for r in rows if r.pool == pool.name and r.null is Null.placebo]
+    sizes = sorted({r.n for r in mine})
     shades = ["#56B4E9", "#0072B2", "#009E73", "#222222"]
     for axis, response in zip(axes[0], Response, strict=True):
         for n, colour, marker in zip(sizes, shades, "osD^", strict=False):
-            own = {
-                r.measure: r.share for r in rows
-                if (r.pool, r.null, r.response, r.n) == (pool.name, Null.placebo, response, n)
-            }  # fmt: skip
+            own = {r.measure: r.share for r in mine if (r.response, r.n) == (response, n)}
             null = own["false positives: p < 0.05"]
             y = [null, *(own.get(f"power at {k:g} × MDE", float("nan")) for k in SHIFTS)]
             axis.plot([0, *SHIFTS], y, marker=marker, color=colour, label=f"{n} seeds", ms=5, lw=1.3)
@@ -132,6 +154,8 @@ def draw_power(rows: Sequence[Share], pool: Pool, path: Path) -> None:
         axis.axhline(ALPHA, color=GREY, ls=":", lw=1)
         axis.axvline(1, color=GREY, ls=":", lw=1)
         axis.set(title=NAMES[response], xlabel="planted effect / MDE", ylim=(-0.02, 1.02))
+        if not any(r.response == response and "× MDE" in r.measure for r in mine):
+            _note(axis, "no difference in any study")
     axes[0][0].set_ylabel("found at p < 0.05")
     _finish(figure, axes[0][0], path)
 

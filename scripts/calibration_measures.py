@@ -64,8 +64,11 @@ def calibrate(pool: Pool, null: Null, n: int, studies: int) -> list[Share]:
         else:
             rows += _equal(pool, null, n, response, effects)
     if null is not Null.planted:
-        hits = sum(study.pooled < ALPHA for study in found)
-        rows.append(Share(pool.name, null, n, "unstable", "warning: pooled McNemar", hits, len(found), ALPHA))
+        for measure, response, flags in (
+            ("warning: pooled McNemar", Response.unstable, [study.pooled < ALPHA for study in found]),
+            ("warning: pooled t", Response.sensitivity, [study.pooled_losses < ALPHA for study in found]),
+        ):
+            rows.append(Share(pool.name, null, n, response, measure, sum(flags), len(flags), ALPHA))
     return rows
 
 

@@ -27,8 +27,9 @@ def pack(studies: Sequence[Path], target: Path) -> None:
         assert not frame["model.qk_norm"].any(), "a key bias is null without QK norm only"
         assert set(frame["model.position"]) <= {"learned"}, "a key bias is null with learned positions only"
         for (norm, placement), own in frame.groupby(["model.norm", "model.placement"], sort=True):
-            name = f"{placement}-{norm}"
-            name = name if name not in pools else f"{name}, {study.name}"
+            config = study.run(own.run.iloc[0]).config
+            name = f"{placement}-{norm}-{config['model.layers']}x{config['model.width']}"
+            assert name not in pools, f"{name}: in two studies"
             if (rows := _whole(own, name)) and len({row[2] for row in rows}) >= LEAST_SEEDS:
                 pools[name] = {"about": _about(study, own), "fingerprint": own["data"].iloc[0], "runs": rows}
     text = json.dumps({"schema": 1, "columns": COLUMNS, "pools": pools}, separators=(",", ":"))

@@ -74,6 +74,10 @@ def test_an_interval_that_is_too_narrow_is_seen(equal: list[Share]) -> None:
     assert covers.high < 0.93
 
 
+def test_a_test_that_takes_every_run_for_a_trial_is_seen_to_err(equal: list[Share]) -> None:
+    assert share(equal, "warning: pooled t", Response.sensitivity).low > 0.05
+
+
 def test_a_test_that_pools_cells_is_seen_to_err() -> None:
     """Where the edge scatters over several rates, the cells of a seed change together."""
     rows = calibrate(made_pool(spread=0.9, noise=0.0), Null.reseeded, 10, 150)
@@ -155,7 +159,7 @@ def test_packed_records_are_the_recorded_ends(tmp_path: Path) -> None:
         _record(tmp_path, number, bias, lr, seed)
     pack([tmp_path / "s"], tmp_path / "out.json")
     (pool,) = load_pools(tmp_path / "out.json")
-    assert pool.name == "pre-layernorm"
+    assert pool.name == "pre-layernorm-4x64"
     assert pool.rates == (0.01, 0.1)
     assert [first[0].seed for first, _ in pool.seeds] == [str(s) for s in range(7)]
     for first, second in pool.seeds:

@@ -13,7 +13,7 @@ def test_a_sweep_writes_the_page_and_report_writes_it_again(  # type: ignore[no-
     page = Path("runs/t/index.html")
     assert f"page: {page.absolute()}" in shown.out or f"page: {page}" in shown.out
     assert "LR sensitivity over 0.01, 0.1" in shown.out
-    assert "2 seeds an arm: this describes these runs and infers nothing" in shown.out
+    assert "This describes 4 runs with 2 complete seeds and infers nothing" in shown.out
     assert "'seed=range(0,8)'" in shown.out
 
     page.unlink()

@@ -24,14 +24,17 @@ def planted(
     seeds: Sequence[int],
     rates: Sequence[float] = RATES,
     model: Mapping[str, object] | None = None,
+    noise: Mapping[str, float] | None = None,
 ) -> None:
     """One arm for each bias word or site, whose LR½ is `edges` times what the seed adds.
 
-    The best rate of every arm is the lowest (loss 4.0 everywhere, so ℓ* is 4.0 and half way 4.5).
+    The best rate of every arm is the lowest (loss 4.0 everywhere, so ℓ* is 4.0 and half way 4.5). `noise`: by
+    what an arm's own noise is multiplied.
     """
     number = 0
     for (place, (bias, edge)), seed in itertools.product(enumerate(edges.items()), seeds):
-        wobble = WOBBLE[seed] + NOISE[(seed * (place + 1)) % len(NOISE)]
+        own = NOISE[(seed * (place + 1)) % len(NOISE)] * (noise or {}).get(bias, 1.0)
+        wobble = WOBBLE[seed] + own
         final = ladder(edge * math.exp(wobble))
         for lr in rates:
             loss = BEST if lr == min(rates) else final(lr)

@@ -38,7 +38,7 @@ def answer(results: Results, analysis: Analysis, command: str) -> list[str]:
 
 def _description(finished: int, analysis: Analysis, command: str) -> str:
     return (
-        f"This describes {plural(finished, 'run')} with {plural(analysis.seeds, 'seed')} in a comparison "
+        f"This describes {plural(finished, 'run')} with {plural(analysis.seeds, 'complete seed')} "
         f"and infers nothing: intervals and tests begin at {INFERENCE_SEEDS} seeds. For an answer: "
         f"{command}"
     )

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from ablate.view.figures.style import INK, Figure, Key, Panel, Plate, checked, label
+from ablate.view.figures.style import INK, Figure, Key, Panel, Plate, checked, folded, label
 
 COLUMNS, PANEL_WIDTH, PANEL_HEIGHT = 3, 340, 260
-TITLE, FOOT = 30, 46  # pixels above a panel for its title, below it for its axis
+TITLE, FOOT = 16, 46  # pixels of a line of a panel's title, and below a panel for its axis
+FOLD = 38  # characters of a title's line
 
 
 def composed(plate: Plate) -> Figure:
@@ -14,7 +15,8 @@ def composed(plate: Plate) -> Figure:
     columns = 1 if plate.wide else min(COLUMNS, len(plate.panels))
     rows = math.ceil(len(plate.panels) / columns)
     heights = [_height(plate.panels[i * columns : (i + 1) * columns]) for i in range(rows)]
-    total = sum(heights) + TITLE * rows + (20 * math.ceil(len(plate.key) / 5) + 8 if plate.key else 0)
+    title = 14 + TITLE * max(1 + folded(p.title, FOLD).count("<br>") for p in plate.panels)
+    total = sum(heights) + title * rows + (20 * math.ceil(len(plate.key) / 5) + 8 if plate.key else 0)
     width = 760 if plate.wide else max(480, PANEL_WIDTH * columns)
     layout: Figure = {
         "template": "none", "paper_bgcolor": "white", "plot_bgcolor": "white", "width": width,
@@ -27,7 +29,7 @@ def composed(plate: Plate) -> Figure:
     traces: list[Figure] = [_legend_trace(key) for key in plate.key]
     top = total - 4
     for row, height in enumerate(heights):
-        top -= TITLE
+        top -= title
         for column, panel in enumerate(plate.panels[row * columns : (row + 1) * columns]):
             place = row * columns + column + 1
             left = 0.0 if columns == 1 else column / columns
@@ -49,6 +51,7 @@ def _placed(panel: Panel, place: int, box: tuple[float, float, float, float], la
     """The panel's traces on axes of their own, which the layout gets together with shapes and title."""
     suffix = "" if place == 1 else str(place)
     left, right, bottom, top = box
+    title = folded(panel.title, FOLD)
     own = panel.figure["layout"]
     layout[f"xaxis{suffix}"] = {**own["xaxis"], "domain": [left, right], "anchor": f"y{suffix}"}
     layout[f"yaxis{suffix}"] = {**own["yaxis"], "domain": [bottom, top], "anchor": f"x{suffix}"}
@@ -57,8 +60,9 @@ def _placed(panel: Panel, place: int, box: tuple[float, float, float, float], la
     layout["annotations"] += [_moved(one, suffix) for one in own.get("annotations", ())]
     layout["annotations"].append(
         {
-            "text": f"<b>{label(panel.title)}</b>", "showarrow": False, "xref": "paper", "yref": "paper",
+            "text": f"<b>{title}</b>", "showarrow": False, "xref": "paper", "yref": "paper",
             "x": left, "y": top, "xanchor": "left", "yanchor": "bottom", "font": {"size": 11},
+            "align": "left",
         }
     )  # fmt: skip
     shown = [trace for trace in panel.figure["data"] if trace.get("visible", True)]

@@ -13,6 +13,7 @@ from ablate.view.figures.style import (
     Panel,
     Plate,
     checked,
+    folded,
     label,
     layout,
     level,
@@ -62,7 +63,7 @@ def edge_plate(analysis: Analysis, results: Results) -> Plate | None:
     rows = [a for a in analysis.arms if any(e.bound is not Bound.missing for e in a.edges.values())]
     if not rows:
         return None
-    names = [_folded(a.arm.title) for a in rows]
+    names = [folded(a.arm.title, FOLD) for a in rows]
     laid_out = _rows_layout("learning rate (log)", names)
     laid_out["xaxis"] |= rate_axis(results.rates)
     traces = [_seed_marks(rows), _best_marks(rows), _lr50_marks(rows), _edge_marks(rows)]
@@ -107,7 +108,7 @@ def effect_plate(analysis: Analysis) -> Plate | None:
 
 
 def _effects(response: Response, rows: Sequence[Row]) -> Panel:
-    names = [_folded(r.contrast.name) for r in rows]
+    names = [folded(r.contrast.name, FOLD) for r in rows]
     laid_out = _rows_layout(f"{NAMES[response]}: {UNITS[response]}", names)
     show = math.exp if response is Response.edge else float
     if response is Response.edge:
@@ -205,17 +206,6 @@ def _rows_layout(x: str, names: Sequence[str]) -> Figure:
         "showgrid": False, "ticks": "", "automargin": False,
     }  # fmt: skip
     return laid_out
-
-
-def _folded(name: str) -> str:
-    """A row's name on lines of about `FOLD` characters, broken at spaces."""
-    lines = [""]
-    for word in label(name).split(" "):
-        if lines[-1] and len(lines[-1]) + len(word) >= FOLD:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return "<br>".join(lines)
 
 
 def _seed_marks(rows: Sequence[ArmAnswer]) -> Figure:

@@ -108,6 +108,17 @@ def label(text: object) -> str:
     return html.escape(clean(text), quote=False)
 
 
+def folded(text: str, width: int) -> str:
+    """A label on lines of about `width` characters, broken at spaces."""
+    lines = [""]
+    for word in label(text).split(" "):
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return "<br>".join(lines)
+
+
 def level(value: float, dash: str, axis: str = "y") -> Figure:
     """A line across the panel at a value of one axis."""
     other = "x" if axis == "y" else "y"

@@ -108,7 +108,7 @@ def undetected_section(analysis: Analysis, command: str) -> str:
         words = paragraph("Nothing is compared in this study.")
     elif not analysis.infers:
         words = note(
-            f"Nothing was tested: {plural(analysis.seeds, 'seed')} in a comparison. For an answer: {command}",
+            f"Nothing was tested: {plural(analysis.seeds, 'complete seed')}. For an answer: {command}",
             command,
         )
     elif not tab.rows:
