@@ -10,6 +10,7 @@ service that this script starts) against `off`; the studies take turns. The last
 
 import argparse
 import ctypes
+import importlib
 import json
 import os
 import resource
@@ -90,10 +91,8 @@ def surroundings(root: Path, online: bool) -> dict[str, str]:
     kept |= {"HOME": str(root), "NETRC": str(root / "netrc")}
     if online:
         sys.path.insert(0, str(ROOT))
-        from tests.mirror.backend.server import KEY, Backend
-
-        backend = Backend()
-        kept |= {"WANDB_BASE_URL": backend.url, "WANDB_API_KEY": KEY}
+        server = importlib.import_module("tests.mirror.backend.server")
+        kept |= {"WANDB_BASE_URL": server.Backend().url, "WANDB_API_KEY": server.KEY}
     return kept
 
 

@@ -62,8 +62,8 @@ class Made:
     ) -> "Made":
         every = max(1, steps // 4)
         config = parse({
-            "model": {"layers": 1, "bias": bias}, "optim": {"lr": lr, "steps": steps, "warmup": 2}, "seed": seed,
-            "study": study, "run": {"notes": notes}, "tracker": tracker or {},
+            "model": {"layers": 1, "bias": bias}, "optim": {"lr": lr, "steps": steps, "warmup": 2},
+            "seed": seed, "study": study, "run": {"notes": notes}, "tracker": tracker or {},
             "eval": {"every": every}, "probe": {"every": 10},
         })  # fmt: skip
         folder = create_run(
@@ -75,7 +75,8 @@ class Made:
         """Claim it (again) for this process; rows from `from_step` on are void."""
         self.claim = Claim.take(self.folder)
         write_json(self.folder.meta, {
-            "config": flatten(Run(self.folder).config), "data": {"fingerprint": "f" * 64, "unigram_entropy": 5.0},
+            "config": flatten(Run(self.folder).config),
+            "data": {"fingerprint": "f" * 64, "unigram_entropy": 5.0},
             "environment": {"versions": {"python": "3"}, "git": None}, "model": {"parameters": 10},
         })  # fmt: skip
         self.writers = {

@@ -50,6 +50,7 @@ def test_plain_online_logging_lands_whole(backend: Backend, tmp_path: Path) -> N
     assert not backend.store.unknown
 
 
+@pytest.mark.slow
 def test_tables_and_pages_are_kept(backend: Backend, tmp_path: Path) -> None:
     done = wandb_script(
         """

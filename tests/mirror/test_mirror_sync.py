@@ -100,6 +100,7 @@ def test_a_run_that_holds_something_else_is_begun_again(backend: Backend, tmp_pa
     assert whole(stored(backend, made.folder, generation=1), made.folder)
 
 
+@pytest.mark.slow
 def test_what_the_service_will_not_take_is_named_and_goes_up_later(backend: Backend, tmp_path: Path) -> None:
     made = Made.queued(tmp_path, 1).whole()
     other = Made.queued(tmp_path, 2, bias="all").whole()

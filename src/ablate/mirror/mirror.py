@@ -25,7 +25,7 @@ from ablate.view import Arms, RunFacts, read_facts, study_results
 LOOK_S = 2.0  # between two looks, at least
 SHARE = 20  # a look may take at most one part in this of the time
 AWAY_S = 15.0  # between two tries while the service does not answer
-DEATHS = 3  # of wandb-core without a run that got through in between
+DEATHS, DEATHS_S = 3, 600.0  # of wandb-core within so many seconds: more are not survived
 Sources = dict[str, tuple[int, int]]
 
 
@@ -43,7 +43,7 @@ class Mirror:
     _clean: dict[RunFolder, tuple[Sources, str]] = field(default_factory=dict)
     _lines: dict[RunFolder, Line] = field(default_factory=dict)
     _given_up: dict[RunFolder, str] = field(default_factory=dict)
-    _deaths: int = 0
+    _deaths: list[float] = field(default_factory=list)
     _away: tuple[float, str] | None = None  # since when the service has not answered, and what was said
     _next_try: float = 0.0
     _paced: bool = False  # rows wait for their turn: no further run is opened meanwhile
@@ -128,6 +128,9 @@ class Mirror:
             self.say(f"{self.study}: page, tables and figures, {sent.where}")
         except (Trouble, UserError, OSError) as error:
             self.say(f"{self.study}: the study's own run was not written: {error}")
+        except Exception as error:  # noqa: BLE001  the runs themselves are up
+            traceback.print_exc()
+            self.say(f"{self.study}: the study's own run was not written: {type(error).__name__}: {error}")
 
     def close(self) -> bool:
         """Let go of the runs that go on elsewhere; False if the service is away and would be waited for."""
@@ -142,8 +145,12 @@ class Mirror:
         """Say in the study's own mirror.json which runs are not clean, for `ablate ls` and `status`."""
         own = read_ledger(self.home) or Ledger(study_id(self.study))
         troubles = self.counts()[1]
-        if own.troubles != troubles:
+        if own.troubles == troubles:
+            return
+        try:
             write_ledger(self.home, replace(own, troubles=troubles))
+        except (UserError, OSError) as error:
+            self.say(f"{self.study}: mirror.json could not be written: {error}")
 
     def _read(self) -> dict[RunFolder, tuple[Sources, RunFacts]]:
         """Every run's facts; read anew where a file has changed, and while it is at work (it may be dead)."""
@@ -189,7 +196,7 @@ class Mirror:
             traceback.print_exc()
             self._give_up(job, f"{type(error).__name__}: {error}")
             return False
-        self._away, self._deaths = None, 0
+        self._away = None
         self._write(job, sent)
         if sent.state is Condition.clean:
             self.say(f"{job.folder.name}: {len(job.rows)} rows, {sent.where}")
@@ -223,8 +230,9 @@ class Mirror:
         """Every open run died with it; they are opened again when they are looked at next."""
         service.restart()
         self._lines.clear()
-        self._deaths += 1
-        if self._deaths > DEATHS:
+        now = time.monotonic()
+        self._deaths = [*(then for then in self._deaths if now - then < DEATHS_S), now]
+        if len(self._deaths) > DEATHS:
             self._give_up(job, why)
         else:
             self.say(f"{job.folder.name}: {why}; going on with a new one")

@@ -117,7 +117,8 @@ def _handler(backend: Backend) -> type[BaseHTTPRequestHandler]:
                 elif path == "/graphql":
                     self._graphql(json.loads(body))
                 elif match := _STREAM.fullmatch(path):
-                    self._stream(unquote(match[1]), unquote(match[2]), unquote(match[3]), json.loads(body))
+                    entity, project, name = map(unquote, match.groups())
+                    self._stream(entity, project, name, json.loads(body))
                 else:
                     backend.store.unknown.append(f"POST {path}")
                     self._json({"errors": [{"message": f"no {path}"}]}, 404)
