@@ -23,9 +23,13 @@ NAMES = {
     Response.best_loss: "loss at the best rate",
 }
 DRAWN = {  # measure: label, colour, marker
-    "coverage: interval": ("interval shown (t below 16 seeds, bootstrap-t from 16)", BLUE, "o"),
+    "coverage: interval": (
+        "interval shown (t below 16 seeds, with bootstrap-t from 16)",
+        BLUE,
+        "o",
+    ),
     "coverage: sign-flip interval": ("sign-flip interval", ORANGE, "s"),
-    "coverage: t in place of the bootstrap": ("t in place of the bootstrap (not used)", GREEN, "D"),
+    "coverage: t alone": ("t alone", GREEN, "D"),
     "warning: coverage of the percentile bootstrap": ("percentile bootstrap (not used)", RED, "x"),
 }
 LIMITS = """**What this does not say**

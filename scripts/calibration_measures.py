@@ -100,7 +100,7 @@ def _equal(pool: Pool, null: Null, n: int, response: Response, effects: Sequence
     varied = [e.estimate.per_seed for e in effects if e.estimate.interval is not None]
     if n >= BOOTSTRAP_SEEDS:
         by_t = [not excludes(t_interval(d), 0.0) for d in varied]
-        rows.append(row("coverage: t in place of the bootstrap", by_t, 1 - ALPHA))
+        rows.append(row("coverage: t alone", by_t, 1 - ALPHA))
     naive = [percentile_interval(d, place) for place, d in enumerate(varied)]
     covered = [low <= 0 <= high for low, high in naive]
     rows.append(row("warning: coverage of the percentile bootstrap", covered, 1 - ALPHA))

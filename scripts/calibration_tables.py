@@ -18,7 +18,7 @@ EQUAL = {  # measure: heading
     "false positives: sign test": "sign",
     "coverage: interval": "covers",
     "coverage: sign-flip interval": "sign-flip covers",
-    "coverage: t in place of the bootstrap": "t covers",
+    "coverage: t alone": "t covers",
     "inside another study's noise-floor band": "in the band",
     "power at 1 × MDE": "finds 1 × MDE",
     "no interval (differences do not vary)": "no interval",

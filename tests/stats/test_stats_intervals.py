@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from ablate.stats import (
+    Interval,
     IntervalKind,
     bootstrap_interval,
     flip_interval,
@@ -33,8 +34,7 @@ def test_the_t_interval_is_scipys_paired_one(differences: list[float]) -> None:
 def test_which_interval_is_shown() -> None:
     values = list(np.random.default_rng(0).normal(size=40))
     assert mean_interval(values[:4]) is None
-    kinds = {n: found.kind for n in (5, 15, 16, 40) if (found := mean_interval(values[:n])) is not None}
-    assert kinds == {5: "t", 15: "t", 16: "bootstrap", 40: "bootstrap"}
+    assert [mean_interval(values[:n]) for n in (5, 15)] == [t_interval(values[:n]) for n in (5, 15)]
     assert mean_interval([0.25] * 8) is None  # nothing varies: no spread to judge by
 
 
@@ -91,10 +91,22 @@ def test_the_bootstrap_is_blind_to_order_and_mirrored_by_swapped_arms(values, ra
     assert (mirrored.low, mirrored.high) == (-found.high, -found.low)
 
 
+@pytest.mark.parametrize("n", [16, 17, 40])
+def test_from_16_the_interval_spans_both(n: int) -> None:
+    random = np.random.default_rng(n)
+    skew = list(np.exp(random.normal(size=n)))
+    heavy = [*random.normal(0, 1e-3, n - 4), 1.0, -1.1, 0.5, -0.6]  # most near zero, a few large
+    for values in (skew, heavy):
+        found, one, other = mean_interval(values), bootstrap_interval(values), t_interval(values)
+        assert one != other
+        expected = Interval(min(one.low, other.low), max(one.high, other.high), IntervalKind.both)
+        assert found == expected
+
+
 def test_where_most_values_are_tied_the_bootstrap_says_that_it_is_t() -> None:
     found = mean_interval([0.0] * 15 + [0.5])
     assert found == t_interval([0.0] * 15 + [0.5])
-    assert mean_interval([0.0] * 8 + [0.5] * 8).kind is IntervalKind.bootstrap  # type: ignore[union-attr]
+    assert bootstrap_interval([0.0] * 8 + [0.5] * 8).kind is IntervalKind.bootstrap
 
 
 @pytest.mark.parametrize("n", [5, 6, 8, 12, 20])

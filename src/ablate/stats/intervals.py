@@ -1,6 +1,6 @@
 """95 % intervals for the mean of one number a seed, by how many seeds there are.
 
-Fewer than 5: none, the points speak. 5 to 15: Student's t. From 16: bootstrap.
+Fewer than 5: none, the points speak. 5 to 15: Student's t. From 16: bootstrap and t together.
 Legend: D values, one for each seed; B resamples.
 """
 
@@ -28,6 +28,7 @@ class IntervalKind(StrEnum):
     t = "t"
     flip = "sign-flip"
     bootstrap = "bootstrap"
+    both = "bootstrap and t"
     profile = "profile likelihood"
 
 
@@ -41,10 +42,20 @@ class Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """The interval shown for a mean; None for fewer than 5 values, or values that do not vary."""
+    """The interval shown for a mean; None for fewer than 5 values, or values that do not vary.
+
+    From 16 it spans two intervals: bootstrap-t keeps its level where values are skew, Student's where most
+    are near zero and a few are large, and neither does in both cases (docs/statistics.md, Calibration).
+    """
     if len(values) < INFERENCE_SEEDS or mean_sd(values)[1] == 0:
         return None
-    return t_interval(values) if len(values) < BOOTSTRAP_SEEDS else bootstrap_interval(values)
+    student = t_interval(values)
+    if len(values) < BOOTSTRAP_SEEDS:
+        return student
+    bootstrap = bootstrap_interval(values)
+    if bootstrap.kind is IntervalKind.t:
+        return bootstrap
+    return Interval(min(bootstrap.low, student.low), max(bootstrap.high, student.high), IntervalKind.both)
 
 
 def t_interval(values: Sequence[float]) -> Interval:

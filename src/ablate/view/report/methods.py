@@ -57,8 +57,8 @@ DEFINITIONS = (
     (
         "Intervals",
         "95 %, over seeds. Fewer than 5 seeds: none. 5 to 15: Student's t of the paired differences, with "
-        "the exact sign-flip interval beside it. From 16: studentised bootstrap over seeds (Efron & "
-        "Tibshirani 1993, 12.5).",
+        "the exact sign-flip interval beside it. From 16: Student's t and the studentised "
+        "bootstrap over seeds together (Efron & Tibshirani 1993, 12.5).",
     ),
     (
         "Tests",
