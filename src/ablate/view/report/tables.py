@@ -1,6 +1,6 @@
 """The report's tables as text: arms, effects, noise floor, what could be seen, every run."""
 
-from ablate.stats import INFERENCE_SEEDS, Bound, Edge, Lr50, PValue, Response
+from ablate.stats import Bound, Edge, Lr50, PValue, Response
 from ablate.view.analysis import Analysis, ArmAnswer, Row
 from ablate.view.results import Results
 from ablate.view.table import Table, table
@@ -93,13 +93,13 @@ def floor_table(analysis: Analysis) -> Table:
             ("placebo, main effects", floors.main),
             ("placebo, interactions", floors.interaction),
         ):
-            if floor is not None and floor.n >= INFERENCE_SEEDS:
+            if floor is not None and floor.n and analysis.infers:
                 band = size(response, floor.band(analysis.seeds))
                 rows.append(
                     (NAMES[response], name, floor.n, f"band {band}", size(response, floor.largest), "")
                 )
         floor = floors.unpaired
-        enough = floor.n + 1 >= INFERENCE_SEEDS
+        enough = floor.n and analysis.infers
         band = f"band {size(response, floor.band(analysis.seeds))}" if enough else "-"
         largest = size(response, floor.largest)
         rows.append(
