@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ablate.cli.parser import COMMANDS
+from ablate.cli.commands import COMMANDS
 from ablate.record import Claim, RunFolder, State, find_runs, read_json, read_series, read_status
 from ablate.sweep import Plan, freeze, plan
 

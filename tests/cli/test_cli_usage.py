@@ -11,7 +11,8 @@ import yaml
 
 from ablate import __version__
 from ablate.cli import main
-from ablate.cli.parser import COMMANDS, parse
+from ablate.cli.commands import COMMANDS
+from ablate.cli.parser import parse
 
 HEAVY = ("torch", "hydra", "omegaconf", "datasets", "tokenizers", "pyarrow", "rich", "plotly")
 

@@ -32,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     # Only here, where Ctrl-C is expected: imports take a moment.
-    from ablate.cli.parser import COMMANDS, parse
+    from ablate.cli.commands import COMMANDS
+    from ablate.cli.parser import parse
     from ablate.config.errors import UserError
 
     try:

@@ -2,10 +2,12 @@
 
 import argparse
 
+STUDY = "a study: its name, or its folder"
+
 
 def mirror(parser: argparse.ArgumentParser) -> None:
     """`ablate wandb mirror`."""
-    parser.add_argument("study", metavar="STUDY", help="a study")
+    parser.add_argument("study", metavar="STUDY", help=STUDY)
     parser.add_argument("--watch", action="store_true", help="go on until none of its runs is at work")
     parser.add_argument(
         "--mode",
@@ -28,7 +30,9 @@ def mirror(parser: argparse.ArgumentParser) -> None:
 
 def sync(parser: argparse.ArgumentParser) -> None:
     """`ablate wandb sync`."""
-    parser.add_argument("study", nargs="?", metavar="STUDY", help="a study (default: all that were mirrored)")
+    parser.add_argument(
+        "study", nargs="?", metavar="STUDY", help=f"{STUDY} (default: all that were mirrored)"
+    )
     parser.add_argument(
         "--timeout",
         type=float,
@@ -41,7 +45,7 @@ def sync(parser: argparse.ArgumentParser) -> None:
 
 def workspace(parser: argparse.ArgumentParser) -> None:
     """`ablate wandb workspace`."""
-    parser.add_argument("study", metavar="STUDY", help="a study")
+    parser.add_argument("study", metavar="STUDY", help=STUDY)
     parser.add_argument("--json", metavar="FILE", help="write what would be saved; no key, no network")
     _root(parser)
 

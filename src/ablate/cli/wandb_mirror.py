@@ -4,8 +4,9 @@ import argparse
 import os
 from pathlib import Path
 
+from ablate.cli.studies import existing_study
 from ablate.config import TrackerConfig, TrackerMode, UserError
-from ablate.record import Run, check_study, find_runs
+from ablate.record import Run, find_runs
 
 
 def run(args: argparse.Namespace) -> int:
@@ -13,11 +14,10 @@ def run(args: argparse.Namespace) -> int:
     from ablate.mirror import resolve_mode
     from ablate.mirror.command import LAUNCHED_NICE, mirror_study
 
-    root = Path(args.root)
-    check_study(root, args.study)
+    root, study = existing_study(Path(args.root), args.study)
     if args.launched:
         os.nice(LAUNCHED_NICE)
-    tracker = tracker_of(root, args.study)
+    tracker = tracker_of(root, study)
     asked = args.mode is not None
     resolved = resolve_mode(TrackerMode(args.mode) if asked else tracker.mode, asked)
     if resolved.mode is TrackerMode.off:
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.launched:
         print(f"W&B: {resolved.mode} ({resolved.why})", flush=True)
     patience = tracker.finish_timeout if args.finish_timeout is None else args.finish_timeout
-    return mirror_study(root, args.study, resolved.mode, patience, args.watch, args.launched, say)
+    return mirror_study(root, study, resolved.mode, patience, args.watch, args.launched, say)
 
 
 def tracker_of(root: Path, study: str) -> TrackerConfig:

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
+from ablate.cli.studies import existing_study
 from ablate.config import UserError
-from ablate.record import Claimed, check_study, find_studies
+from ablate.record import Claimed, find_studies
 
 SHOWN = 10
 
@@ -18,10 +19,11 @@ def run(args: argparse.Namespace) -> int:
 
     root = Path(args.root)
     if args.study is not None:
-        check_study(root, args.study)
+        root, study = existing_study(root, args.study)
+        wanted = [study]
+    else:
+        wanted = [s for s in find_studies(root) if wandb_home(root, s).is_dir()]
     require_key()
-    studies = [s for s in find_studies(root) if wandb_home(root, s).is_dir()]
-    wanted = studies if args.study is None else [args.study]
     if not wanted:
         raise UserError(f"no study below {root} was mirrored", hint="ablate wandb sync STUDY")
     codes, answers = [], True

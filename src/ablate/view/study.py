@@ -86,7 +86,7 @@ def answer_command(home: Path, study: str) -> str:
         argv = [str(word) for word in read_json(newest)["argv"]]
     except (ValueError, OSError, KeyError, TypeError, UserError):
         argv = ["ablate", "sweep", f"study={study}"]
-    kept = [word for word in argv if not word.startswith(("seed=", "sweep.redo="))]
+    kept = [word for word in argv if not word.startswith(("seed=", "sweep.redo=", "sweep.jobs="))]
     return shlex.join([*kept, ANSWER])
 
 

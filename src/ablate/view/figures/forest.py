@@ -52,8 +52,8 @@ BARS = (
 )
 NO_BARS = " (fewer than 5 seeds: no interval, no test)"
 FLOOR = (
-    "Grey: noise floor, the band in which 95 % of such means lie where there is nothing to find (placebo "
-    "arms, averaged in the same way)."
+    "Grey: noise floor, the band for such means where there is nothing to find (placebo arms, averaged in "
+    "the same way; nominally 95 %, less with few seeds)."
 )
 NO_FLOOR = "No placebo arm in this study, so no noise floor is drawn."
 
