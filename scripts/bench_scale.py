@@ -13,6 +13,8 @@ run's own configuration and numbers.
 `report_read`: what a report makes of the rows of 500 runs × 2,000 steps × 60 columns, before it draws; with
 the columns kept beside the text (metrics.parquet), `first_s` while these are written, `text_s` from the text
 alone. All runs have the same made-up rows, in one text file with many names; the columns are a file each.
+`report`: the whole command on them, tables and page included, once without columns (`first_s`) and again;
+`page_mb` should stay below 15.
 """
 
 import argparse
@@ -39,7 +41,7 @@ from ablate.record import RunFolder, cache, find_runs, read_json
 from ablate.sweep import Plan, describe_models, plan
 from ablate.view import study_results
 
-REACH_S = {"plan": 2.0, "ls": 1.0, "report_read": 5.0}
+REACH_S = {"plan": 2.0, "ls": 1.0, "report_read": 5.0, "report": 10.0}
 SITES = ("q", "k", "v", "o", "up", "gate", "down")
 STEPS = 2000
 TINY = (
@@ -94,6 +96,17 @@ def _bench_read(runs: int) -> None:
         "report_read", runs=runs, steps=STEPS, columns=columns, **again, first_s=first["wall_s"],
         text_s=text["wall_s"], text_cpu_s=text["cpu_s"],
     )  # fmt: skip
+
+    page = Path("runs/wide/index.html")
+    with _silent():
+        _forget_columns()
+        first, again = _timed(lambda: main(["report", "wide"])), _timed(lambda: main(["report", "wide"]))
+    _line("report", runs=runs, **again, first_s=first["wall_s"], page_mb=round(page.stat().st_size / 1e6, 1))
+
+
+def _forget_columns() -> None:
+    for columns in Path("runs/wide").glob("*/metrics*.parquet"):
+        columns.unlink()
 
 
 def _read() -> None:

@@ -32,6 +32,7 @@ def write_markdown(
     if out is None:
         sys.stdout.write(page)
     else:
+        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page, encoding="utf-8")
 
 

@@ -60,6 +60,7 @@ def write_report(
     home = root / study
     target = out or home / PAGE
     page = report_page(found, analysis or Analysis.of(found), study, answer_command(home, study), judged)
+    target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         draft.write_text(page, encoding="utf-8")
