@@ -1,5 +1,6 @@
 """Series by column beside the text: the same rows, believed only while the text is the one they are from."""
 
+import math
 import os
 import struct
 import time
@@ -37,6 +38,7 @@ def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WORTHWHILE", "ENOUGH"):
         monkeypatch.setattr(cache, name, 0)
     monkeypatch.setattr(cache, "SETTLED_NS", -(10**18))
+    monkeypatch.setattr(cache, "SHARE", math.inf)
 
 
 class Texts:
@@ -167,6 +169,20 @@ def test_a_process_that_reads_little_reads_text(folder: RunFolder, monkeypatch: 
     monkeypatch.setattr(cache, "ENOUGH", 10**12)
     Run(record(folder)).series()
     assert not (folder.path / "metrics.parquet").exists()
+
+
+def test_leaving_columns_takes_a_share_of_the_time_that_reading_takes(
+    new_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_appetite", cache.Appetite())
+    folders = [record(new_folder()) for _ in range(3)]
+    monkeypatch.setattr(cache, "SHARE", 0.0)
+    for folder in folders:
+        assert len(Run(folder).series()) == 400
+    assert [(folder.path / "metrics.parquet").exists() for folder in folders] == [True, False, False]
+    monkeypatch.setattr(cache, "SHARE", math.inf)
+    Run(folders[1]).series()
+    assert (folders[1].path / "metrics.parquet").exists()
 
 
 def test_a_text_that_may_still_change_unseen_gets_no_columns(

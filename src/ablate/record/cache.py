@@ -30,14 +30,21 @@ KEY = b"ablate"  # of our facts in the file's metadata
 WORTHWHILE = 256 * 1024  # bytes of text: smaller files are read as fast from there
 ENOUGH = 16 * 1024 * 1024  # bytes of text read by a process before loading pyarrow pays
 SETTLED_NS = 2_000_000_000  # a younger file may change once more within the same tick of the clock
+SHARE = (
+    0.25  # of the time that reading text takes: so much may be spent on leaving columns for the next reader
+)
 LEAST = 2  # bytes that a value takes as text, with its comma
 
 
 @dataclass
 class Appetite:
-    """How much text this process has read: what reads little never loads pyarrow."""
+    """What this process has read and left: what reads little never loads pyarrow, and nobody waits long for
+    the benefit of the next reader.
+    """
 
-    text: int = 0
+    text: int = 0  # bytes
+    reading_s: float = 0.0
+    leaving_s: float = 0.0
 
 
 _appetite = Appetite()
@@ -74,14 +81,22 @@ def read_rows(folder: RunFolder, cadence: str = "") -> Series:
     found = load_columns(columns, source)
     if found is not None:
         return found
+    begun = time.perf_counter()
     series = read_series(path)
+    _appetite.reading_s += (read := time.perf_counter()) - begun
     settled = time.time_ns() - source.mtime_ns > SETTLED_NS
-    if settled and os.access(folder.path, os.W_OK):
-        data = encoded(series, source)
-        with contextlib.suppress(OSError, DiskFull):  # no room, or no right: the text is there
-            if len(data) <= source.size and Source.of(path) == source and has_ended(folder):
-                replace_file(columns, data, sync=False)
+    if settled and _appetite.leaving_s <= SHARE * _appetite.reading_s and os.access(folder.path, os.W_OK):
+        _leave(columns, series, source, folder)
+        _appetite.leaving_s += time.perf_counter() - read
     return series
+
+
+def _leave(columns: Path, series: Series, source: Source, folder: RunFolder) -> None:
+    path = columns.with_suffix(".jsonl")
+    data = encoded(series, source)
+    with contextlib.suppress(OSError, DiskFull):  # no room, or no right: the text is there
+        if len(data) <= source.size and Source.of(path) == source and has_ended(folder):
+            replace_file(columns, data, sync=False)
 
 
 def load_columns(path: Path, source: Source) -> Series | None:
