@@ -1,13 +1,18 @@
 """Runs of other data or other numerics are never put into one table, and never dropped silently."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from view_studies import product, record
 
+from ablate import load_study
+from ablate.api.frames import CopiedRun
 from ablate.record import RunFolder, read_json, write_json
-from ablate.view import reading_notes, write_report
+from ablate.view import Analysis, reading_notes, write_report
+from ablate.view.frames import frames
 from ablate.view.report import study_results
+from ablate.view.report.tables import runs_table
 
 
 def with_fingerprint(folder: RunFolder, digit: str) -> RunFolder:
@@ -63,3 +68,28 @@ def test_a_queued_repetition_of_a_done_run_counts_once(tmp_path: Path, first: st
     found = study_results(tmp_path, "s")
     assert [run.run_id for run in found.runs] == [f"{done:012x}"]
     assert [why for _, why in found.left_out] == [f"the same configuration as {done:012x}"]
+
+
+@pytest.mark.parametrize("name", ["copy", "old"])
+def test_a_copied_folder_leaves_the_first_of_its_id(tmp_path: Path, name: str) -> None:
+    product(tmp_path, ["none"], [0.01, 0.1], [0, 1])
+    run_id = f"{0:012x}"
+    original, copy = tmp_path / "s" / f"made-{run_id}", tmp_path / "s" / f"{name}-{run_id}"
+    shutil.copytree(original, copy)
+    first, other = sorted((original, copy))
+    found = study_results(tmp_path, "s")
+    assert sorted(run.run_id for run in found.runs) == [f"{n:012x}" for n in range(4)]
+    assert first in {run.folder.path for run in found.runs}
+    why = f"folder {other.name} has the id of {first.name}"
+    assert [(run.folder.path, said) for run, said in found.left_out] == [(other, why)]
+    (runs,) = (frame for frame in frames(found, Analysis.of(found)) if frame.name == "runs")
+    places = runs.columns.index("left_out"), runs.columns.index("arm")
+    told = {row[-1]: [row[place] for place in places] for row in runs.rows}
+    assert told[other.name] == [why, None]
+    assert told[first.name] == [None, found.arms[0].name]
+    listed = {row[-2]: row[0] for row in runs_table(found).rows}
+    assert listed[f"s/{other.name}"] == "-"
+    assert listed[f"s/{first.name}"] != "-"
+    with pytest.warns(CopiedRun, match=why):
+        study = load_study(tmp_path / "s")
+    assert sorted(study.runs.path) == sorted(str(run.folder.path) for run in found.runs)

@@ -38,6 +38,10 @@ class UnreadableRun(UserWarning):
     """A run whose series cannot be read was left out of a table of many runs."""
 
 
+class CopiedRun(UserWarning):
+    """A run folder with the id of another one of its study was left out: the first of them by name counts."""
+
+
 def factor_names(arms: Arms) -> dict[str, str]:
     """Column of each factor that makes an arm, by its key: `bias` for `model.bias`."""
     short = shortened([f.key for f in arms.factors if f.key not in AXES])

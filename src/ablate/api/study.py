@@ -1,18 +1,30 @@
 """A study as tidy tables: runs, arms, rows, effects."""
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
-from ablate.api.frames import BEFORE, BEHIND, RUN, factor_names, levels, nullable, series_frame, whole
+from ablate.api.frames import (
+    BEFORE,
+    BEHIND,
+    RUN,
+    CopiedRun,
+    factor_names,
+    levels,
+    nullable,
+    series_frame,
+    whole,
+)
 from ablate.api.run import RecordedRun
 from ablate.api.together import Together
 from ablate.config import UserError, nearest
 from ablate.record import RunFolder
 from ablate.view import Arms, RunFacts, as_float, lookup, parse_filters, plural, resolve, select, value
 from ablate.view.analysis import Analysis
+from ablate.view.comparable import first_of_each
 from ablate.view.configs import shown
 from ablate.view.frames import Frame, frames
 from ablate.view.results import Results
@@ -39,8 +51,11 @@ class Study:
 
     def __init__(self, path: Path, facts: Sequence[RunFacts]) -> None:
         self.path, self.name = path, path.name
-        self._arms = Arms.of(facts)
-        self._facts = {run.run_id: run for run in sorted(facts, key=self._arms.order)}
+        firsts, copies = first_of_each(facts)
+        for why in copies.values():
+            warnings.warn(f"a copy is left out: {why}", CopiedRun, stacklevel=3)
+        self._arms = Arms.of(firsts)
+        self._facts = {run.run_id: run for run in sorted(firsts, key=self._arms.order)}
 
     @property
     def factors(self) -> dict[str, list[object]]:

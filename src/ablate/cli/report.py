@@ -39,7 +39,11 @@ def run(args: argparse.Namespace) -> int:
     if args.figure_format is not None and args.figures is None:
         raise UserError("--figure-format without --figures", hint="--figures DIR --figure-format png")
     if args.format in ONE_FILE and args.out is not None and Path(args.out).is_dir():
-        raise UserError(f"--out {args.out} is a folder", allowed="a file", hint=f"--out {Path(args.out) / ONE_FILE[args.format]}")
+        raise UserError(
+            f"--out {args.out} is a folder",
+            allowed="a file",
+            hint=f"--out {Path(args.out) / ONE_FILE[args.format]}",
+        )
     results = study_results(root, study, changes)
     analysis = Analysis.of(results)
     judged = " ".join(f"{key}={value(item)}" for key, item in changes.items())
