@@ -182,6 +182,10 @@ def test_a_study_without_runs_is_an_error_that_names_the_others(tmp_path: Path) 
     with pytest.raises(UserError, match="nothing"):
         write_report(tmp_path, "nothing")
     assert not (tmp_path / "nothing").exists()
+    (tmp_path / "empty" / "requests").mkdir(parents=True)
+    with pytest.raises(UserError, match="empty") as caught:
+        write_report(tmp_path, "empty")
+    assert caught.value.allowed == "s"
 
 
 def test_writing_again_replaces_the_page_and_leaves_nothing_else(tmp_path: Path) -> None:
