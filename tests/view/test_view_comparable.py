@@ -9,9 +9,11 @@ from view_studies import product, record
 from ablate import load_study
 from ablate.api.frames import CopiedRun
 from ablate.record import RunFolder, read_json, write_json
-from ablate.view import Analysis, reading_notes, write_report
+from ablate.view import Analysis, Arms, read_all_facts, reading_notes, write_report
 from ablate.view.frames import frames
+from ablate.view.recorded import short_facts
 from ablate.view.report import study_results
+from ablate.view.report.provenance import Provenance
 from ablate.view.report.tables import runs_table
 
 
@@ -93,3 +95,37 @@ def test_a_copied_folder_leaves_the_first_of_its_id(tmp_path: Path, name: str) -
     with pytest.warns(CopiedRun, match=why):
         study = load_study(tmp_path / "s")
     assert sorted(study.runs.path) == sorted(str(run.folder.path) for run in found.runs)
+
+
+ODD = (["x"], {"x": 1}, 5, "x")
+PARTS = (
+    ("config",), ("data",), ("data", "fingerprint"), ("data", "unigram_entropy"), ("model",),
+    ("model", "linear_biases"), ("environment",), ("environment", "versions"), ("environment", "git"),
+    ("environment", "versions", "torch"), ("environment", "git", "sha"), ("device",), ("threads",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_parts_of_meta_of_a_wrong_type_are_absent(tmp_path: Path, odd: object) -> None:
+    """One run for each part that is odd, beside whole ones with the same keys."""
+    for number, part in enumerate(((), ("data", "val_tokens"), *PARTS)):
+        folder = record(tmp_path, number, seed=number)
+        meta = {
+            **read_json(folder.meta),
+            "model": {"parameters": 10, "non_embedding": 5, "linear_biases": 1, "norm_biases": 0},
+            "environment": {"versions": {"torch": "2"}, "git": {"sha": "a" * 40}},
+        }
+        home = meta
+        for name in part[:-1]:
+            home = home[name]
+        if part:
+            home[part[-1]] = odd
+        write_json(folder.meta, meta)
+    runs = read_all_facts(tmp_path, "s")
+    Arms.of(runs)
+    assert {run.fingerprint for run in runs} <= {None, "f" * 64, *(x for x in ODD if isinstance(x, str))}
+    found = study_results(tmp_path, "s")
+    assert "torch" in {name for name, _ in Provenance.of(found).setting}
+    assert len(load_study(tmp_path / "s").runs) == len(runs)
+    for run in runs:
+        short_facts(read_json(run.folder.meta))

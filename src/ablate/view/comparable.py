@@ -54,7 +54,7 @@ def apart(runs: Sequence[RunFacts]) -> tuple[list[RunFacts], list[tuple[RunFacts
 
 
 def first_of_each(runs: Sequence[RunFacts]) -> tuple[list[RunFacts], dict[RunFolder, str]]:
-    """One run of each id, its first folder by name; and the other folders of that id, copies, with a reason."""
+    """One run of each id, its first folder by name; and the other folders of that id with a reason."""
     first: dict[str, RunFacts] = {}
     for run in sorted(runs, key=lambda r: r.folder):
         first.setdefault(run.run_id, run)
