@@ -5,6 +5,7 @@ import math
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import api_records as made
@@ -215,3 +216,33 @@ def test_where_there_is_no_study(home: Path, monkeypatch: pytest.MonkeyPatch) ->
         ablate.load_study(home.parent / "empty")
     monkeypatch.chdir(home)
     assert ablate.load_study(".").name == "s"
+
+
+@pytest.mark.parametrize(
+    ("ask", "allowed"),
+    [
+        (lambda s: s.effects(["unstable"]), "ln_lr_half, sensitivity, unstable, best_loss"),
+        (lambda s: s.effects(kind=3), "main, interaction"),
+        (lambda s: s.run(None), "the beginning of an id"),
+        (lambda s: s.twin(3), "the beginning of an id"),
+        (lambda s: s.series("train/loss", runs=3), "the beginning of an id"),
+        (lambda s: s.series("train/loss", runs=[0]), "the beginning of an id"),
+        (lambda s: s.series(3), "names or shell patterns"),
+        (lambda s: s.series([3]), "names or shell patterns"),
+        (lambda s: s.run("000000000000").series(3), "names or shell patterns"),
+        (lambda s: s.select(3), "verdict!=stable"),
+        (lambda s: s.facts(["lr"]), "configuration keys"),
+        (lambda s: ablate.load_study(3), "a study's folder"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_refused_with_what_is_allowed(
+    study: Study, ask: Callable[[Study], object], allowed: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        ask(study)
+    assert allowed in str(caught.value.allowed)
+
+
+def test_a_path_that_is_too_long_is_no_study() -> None:
+    with pytest.raises(UserError, match=r"no study at 'aaa.*too long"):
+        ablate.load_study("a" * 5000)

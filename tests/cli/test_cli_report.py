@@ -40,3 +40,14 @@ def test_report_of_nothing_is_2(study: str, ablate, tiny: tuple[str, ...]) -> No
     shown = ablate("report", study)
     assert shown.code == 2
     assert study in shown.err
+
+
+@pytest.mark.parametrize("form", ["html", "md"])
+def test_a_folder_for_the_one_file_is_2_and_named(  # type: ignore[no-untyped-def]
+    form: str, ablate, tiny: tuple[str, ...]
+) -> None:
+    Path("pages").mkdir()
+    shown = ablate("report", "t", "--format", form, "--out", "pages")
+    assert shown.code == 2
+    assert shown.err.startswith("error: --out pages is a folder\n")
+    assert "try: --out pages/" in shown.err

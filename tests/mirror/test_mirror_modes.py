@@ -5,11 +5,21 @@ from pathlib import Path
 import pytest
 from tests.mirror.mirror_studies import Made
 
+from ablate.cli import main
 from ablate.config import ConfigError, TrackerConfig, TrackerMode, UserError, parse, run_id
-from ablate.mirror import read_ledger, resolve_mode, start_mirror
+from ablate.mirror import (
+    Condition,
+    Ledger,
+    Sent,
+    read_ledger,
+    require_key,
+    resolve_mode,
+    start_mirror,
+    write_ledger,
+)
 from ablate.mirror.launch import take_agent
 from ablate.mirror.pace import Pace
-from ablate.record import RunFolder
+from ablate.record import RunFolder, read_json, write_json
 
 KEY = "k" * 40
 AUTO, ONLINE, OFFLINE, OFF = TrackerMode.auto, TrackerMode.online, TrackerMode.offline, TrackerMode.off
@@ -113,3 +123,79 @@ def test_off_starts_nothing(tmp_path: Path, tracker: TrackerConfig) -> None:
     made = Made.queued(tmp_path, 1)
     assert start_mirror([made.folder], tracker, True, print) is None
     assert not (tmp_path / "s" / "wandb").exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "where", "known"),
+    [
+        (ONLINE, "https://wandb.ai/me/p/runs/abc", True),
+        (ONLINE, "http://127.0.0.1:8080/me/a%20b/runs/abc", True),
+        (ONLINE, "file:///etc", False),
+        (ONLINE, "https://wandb.ai/me/p", False),
+        (ONLINE, "https://[wandb.ai/me/p/runs/abc", False),
+        (ONLINE, 5, False),
+        (OFFLINE, "wandb/offline-run-20260101_000000-abc", True),
+        (OFFLINE, "/etc", False),
+        (OFFLINE, ["wandb"], False),
+    ],
+)
+def test_an_address_that_is_no_runs_is_unknown_and_the_run_not_up(
+    mode: TrackerMode, where: object, known: bool, tmp_path: Path
+) -> None:
+    sent = Sent(Condition.clean, None, 1, 3, 2, "d", "f", "", {}, 1.0, generation=1)
+    write_ledger(tmp_path, Ledger("abc").having(mode, sent))
+    raw = read_json(tmp_path / "mirror.json")
+    raw[str(mode)]["where"] = where
+    write_json(tmp_path / "mirror.json", raw)
+    ledger = read_ledger(tmp_path)
+    assert ledger is not None
+    found = ledger.of(mode)
+    assert found is not None
+    assert (found.where, found.state) == ((where, Condition.clean) if known else (None, Condition.partial))
+    assert found.generation == 1  # the ids before are used up
+
+
+@pytest.mark.parametrize(
+    "odd", [{"rows": "3"}, {"digest": 5}, {"generation": -1}, {"sources": []}, {"state": "x"}, {"more": 1}]
+)
+def test_what_was_sent_counts_as_absent_where_a_part_is_odd(odd: dict[str, object], tmp_path: Path) -> None:
+    sent = Sent(Condition.clean, None, 1, 3, 2, "d", "f", "https://wandb.ai/e/p/runs/i", {}, 1.0)
+    write_ledger(tmp_path, Ledger("abc", online=sent))
+    raw = read_json(tmp_path / "mirror.json")
+    write_json(tmp_path / "mirror.json", {**raw, "project": 5, "online": {**raw["online"], **odd}})
+    assert read_ledger(tmp_path) == Ledger("abc")
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense", "wandb.example.org:443", "file:///etc", "https://", "http://a:b"]
+)
+@pytest.mark.parametrize("mode", [ONLINE, OFFLINE, AUTO])
+def test_a_service_without_an_address_is_refused_before_anything_starts(
+    mode: TrackerMode, address: str, tmp_path: Path
+) -> None:
+    environ = {"HOME": str(tmp_path), "WANDB_API_KEY": KEY, "WANDB_BASE_URL": address}
+    with pytest.raises(UserError, match="WANDB_BASE_URL=") as caught:
+        resolve_mode(mode, False, environ)
+    assert caught.value.hint == "WANDB_BASE_URL=https://api.wandb.ai"
+    with pytest.raises(UserError, match="WANDB_BASE_URL="):
+        require_key(environ)
+    assert resolve_mode(OFF, False, environ).mode is OFF
+
+
+@pytest.mark.parametrize("words", [("sync", "s", "--timeout"), ("mirror", "s", "--finish-timeout")])
+@pytest.mark.parametrize("seconds", ["nan", "-1", "inf", "soon"])
+def test_times_that_cannot_be_waited_are_2(
+    words: tuple[str, ...], seconds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["wandb", *words[:-1], f"{words[-1]}={seconds}"]) == 2
+    said = capsys.readouterr().err
+    assert f"argument {words[-1]}: {seconds!r}" in said
+    assert "allowed: a number" in said
+
+
+def test_no_time_to_sync_is_2_and_the_mirror_takes_it_as_its_setting_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["wandb", "sync", "s", "--timeout", "0"]) == 2
+    assert main(["wandb", "mirror", "nope", "--finish-timeout", "0"]) == 2  # for want of the study
+    assert "argument --finish-timeout" not in capsys.readouterr().err

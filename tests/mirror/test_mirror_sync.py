@@ -13,7 +13,7 @@ from tests.mirror.mirror_studies import Made, study
 
 from ablate.mirror import read_ledger, rows_of, wandb_home, wandb_id
 from ablate.mirror.check import first_difference
-from ablate.record import Claim, Heartbeat, Run, RunFolder
+from ablate.record import Claim, Heartbeat, Run, RunFolder, read_json, write_json
 
 pytestmark = pytest.mark.wandb
 WAIT_S = 300.0  # a limit, not an expectation
@@ -98,6 +98,19 @@ def test_a_run_that_holds_something_else_is_begun_again(backend: Backend, tmp_pa
     assert "at step 7, train/loss is" in done.stdout
     assert ("s", wandb_id(made.folder.name)) in backend.store.deleted
     assert whole(stored(backend, made.folder, generation=1), made.folder)
+
+
+def test_a_run_whose_address_was_damaged_is_found_again(backend: Backend, tmp_path: Path) -> None:
+    made = Made.queued(tmp_path, 1).whole()
+    assert ablate("sync", "s", root=tmp_path).returncode == 0
+    raw = read_json(made.folder.path / "mirror.json")
+    raw["online"]["where"] = "file:///etc"
+    write_json(made.folder.path / "mirror.json", raw)
+    done = ablate("sync", "s", root=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "1 of 1 runs are up, 1 of them compared" in done.stdout
+    assert whole(stored(backend, made.folder), made.folder)
+    assert len(backend.runs("s")) == 1
 
 
 @pytest.mark.slow

@@ -1,8 +1,11 @@
 """The study's page, for studies of every kind."""
 
+import contextlib
 import json
 import math
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -179,6 +182,10 @@ def test_a_study_without_runs_is_an_error_that_names_the_others(tmp_path: Path) 
     with pytest.raises(UserError, match="nothing"):
         write_report(tmp_path, "nothing")
     assert not (tmp_path / "nothing").exists()
+    (tmp_path / "empty" / "requests").mkdir(parents=True)
+    with pytest.raises(UserError, match="empty") as caught:
+        write_report(tmp_path, "empty")
+    assert caught.value.allowed == "s"
 
 
 def test_writing_again_replaces_the_page_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -187,3 +194,37 @@ def test_writing_again_replaces_the_page_and_leaves_nothing_else(tmp_path: Path)
     write_report(tmp_path, "s")
     write_report(tmp_path, "s")
     assert sorted(p.name for p in (tmp_path / "s").iterdir()) == sorted([*before, "index.html"])
+
+
+def test_a_pipe_is_written_into_and_a_link_is_followed(tmp_path: Path) -> None:
+    record(tmp_path, 0)
+    pipe, link, page = tmp_path / "pipe", tmp_path / "link", tmp_path / "far" / "page.html"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(write_report, tmp_path, "s", out=pipe)
+        text = b""
+        while not written.done():
+            with contextlib.suppress(BlockingIOError):
+                text += os.read(reader, 1 << 20)
+        written.result()
+    with contextlib.suppress(BlockingIOError):
+        text += os.read(reader, 1 << 20)
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert text.startswith(b"<!DOCTYPE html>")
+    assert text.endswith(b"</html>\n")
+    link.symlink_to(page)
+    for _ in ("first", "again"):
+        write_report(tmp_path, "s", out=link)
+        assert link.is_symlink()
+        assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [p.name for p in page.parent.iterdir()] == ["page.html"]
+
+
+def test_a_folder_in_the_pages_place_is_named(tmp_path: Path) -> None:
+    record(tmp_path, 0)
+    (tmp_path / "s" / "index.html").mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        write_report(tmp_path, "s")
+    assert caught.value.filename == str(tmp_path / "s" / "index.html")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RUN, STEP = "run", "step"
+COLUMNS = "names or shell patterns as text ('train/loss', 'out/*_down'), or None"
+LONG = 60  # characters of an argument in a message
 # What every run has beside its factors; a factor of the same short name keeps its whole key.
 BEFORE = (RUN, "arm")
 BEHIND = (
@@ -36,6 +38,32 @@ NUMBERS = {
 
 class UnreadableRun(UserWarning):
     """A run whose series cannot be read was left out of a table of many runs."""
+
+
+class CopiedRun(UserWarning):
+    """A run folder with the id of another one of its study was left out: the first of them by name counts."""
+
+
+def check_texts(what: str, items: Iterable[object], allowed: str) -> None:
+    """Raise UserError for the first that is no text."""
+    for item in items:
+        if not isinstance(item, str):
+            raise UserError(f"{what} {shown(item)} is no text", allowed=allowed)
+
+
+def as_texts(what: str, asked: object, allowed: str) -> list[str]:
+    """One text, or several, as a list. Raises UserError for anything else."""
+    if isinstance(asked, str):
+        return [asked]
+    items = list(asked) if isinstance(asked, Iterable) else [asked]
+    check_texts(what, items, allowed)
+    return [str(item) for item in items]
+
+
+def shown(item: object) -> str:
+    """An argument as Python writes it, cut short."""
+    text = repr(item)
+    return text if len(text) <= LONG else f"{text[:LONG]}…"
 
 
 def factor_names(arms: Arms) -> dict[str, str]:
@@ -67,7 +95,7 @@ def series_frame(
     """
     import pandas as pd
 
-    asked = [columns] if isinstance(columns, str) else columns
+    asked = None if columns is None else as_texts("column", columns, COLUMNS)
     read: dict[str, Series] = {}
     known: dict[str, None] = {}
     for run, folder in runs:

@@ -4,6 +4,7 @@ import difflib
 import os
 from pathlib import Path
 
+from ablate.api.frames import shown
 from ablate.api.study import Study
 from ablate.config import UserError
 from ablate.record import find_studies
@@ -19,8 +20,14 @@ def load_study(path: str | os.PathLike[str]) -> Study:
     `path` is the study's folder, `runs/<study>`. Facts of every run are read at once, rows when they are
     asked for. Raises UserError for a folder that holds no study, naming those that are near.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UserError(f"no path: {shown(path)}", allowed="a study's folder, as text or path")
     home = Path(os.path.abspath(path))  # `..` and `.` have no name
-    if not home.is_dir():
+    try:
+        there = home.is_dir()
+    except OSError as error:  # too long a name, no permission
+        raise UserError(f"no study at {shown(str(path))}: {error.strerror}", **_near(home)) from None
+    if not there:
         raise UserError(f"no study at {path}", **_near(home))
     if is_run_name(home.name):
         raise UserError(f"{path} is one run", hint=f"load_study({str(home.parent)!r}).run({home.name!r})")

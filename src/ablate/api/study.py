@@ -1,18 +1,33 @@
 """A study as tidy tables: runs, arms, rows, effects."""
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
-from ablate.api.frames import BEFORE, BEHIND, RUN, factor_names, levels, nullable, series_frame, whole
+from ablate.api.frames import (
+    BEFORE,
+    BEHIND,
+    RUN,
+    CopiedRun,
+    as_texts,
+    check_texts,
+    factor_names,
+    levels,
+    nullable,
+    series_frame,
+    whole,
+)
+from ablate.api.frames import shown as argument
 from ablate.api.run import RecordedRun
 from ablate.api.together import Together
 from ablate.config import UserError, nearest
 from ablate.record import RunFolder
 from ablate.view import Arms, RunFacts, as_float, lookup, parse_filters, plural, resolve, select, value
 from ablate.view.analysis import Analysis
+from ablate.view.comparable import first_of_each
 from ablate.view.configs import shown
 from ablate.view.frames import Frame, frames
 from ablate.view.results import Results
@@ -22,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 8
+AN_ID = "the beginning of an id in the column `run` of study.runs"
 EFFECTS = {
     "response": ("ln_lr_half", "sensitivity", "unstable", "best_loss"),
     "kind": ("main", "interaction"),
@@ -39,8 +55,11 @@ class Study:
 
     def __init__(self, path: Path, facts: Sequence[RunFacts]) -> None:
         self.path, self.name = path, path.name
-        self._arms = Arms.of(facts)
-        self._facts = {run.run_id: run for run in sorted(facts, key=self._arms.order)}
+        firsts, copies = first_of_each(facts)
+        for why in copies.values():
+            warnings.warn(f"a copy is left out: {why}", CopiedRun, stacklevel=3)
+        self._arms = Arms.of(firsts)
+        self._facts = {run.run_id: run for run in sorted(firsts, key=self._arms.order)}
 
     @property
     def factors(self) -> dict[str, list[object]]:
@@ -79,6 +98,7 @@ class Study:
 
         The end of a configuration key is enough (`beta2`). Raises UserError for a key that no run has.
         """
+        check_texts("key", keys, "columns of `ablate ls`, configuration keys, summary keys")
         runs = list(self._facts.values())
         whole_keys = {key: resolve(key, runs) for key in keys}
         rows = [{RUN: r.run_id, **{k: self._plain(r, full) for k, full in whole_keys.items()}} for r in runs]
@@ -91,6 +111,7 @@ class Study:
         equality, a list gives alternatives: `select("lr>=0.01", bias=["none", "all"], seed=0)`. Raises
         UserError for an unknown key, and for a value that no run can have.
         """
+        check_texts("condition", conditions, "'lr>1e-3', 'verdict!=stable', …, and key=value as keywords")
         words = [f"{key}={_alternatives(item)}" for key, item in levels.items()]
         try:
             chosen = select(list(self._facts.values()), parse_filters([*conditions, *words]), arms=self._arms)
@@ -162,6 +183,7 @@ class Study:
 
         Raises UserError if none fits, or several do.
         """
+        check_texts("run", [run], AN_ID)
         text, slash, number = run.partition("/reruns/")
         facts = self._fact(text)
         found = RecordedRun(facts, self._arms.label(facts))
@@ -178,6 +200,7 @@ class Study:
 
         Raises UserError, saying why, for a run that has none.
         """
+        check_texts("run", [run], AN_ID)
         facts = self._fact(run)
         twin = self._together.study.twins.get(facts.run_id)
         if twin is None:
@@ -256,7 +279,8 @@ class Study:
             ids = runs[RUN]  # type: ignore[index]
         else:
             ids = runs
-        facts = {(found := self._fact(str(text))).run_id: found for text in ids}
+        ids = as_texts("run", ids, f"{AN_ID}, several of them, or a table with a column `run`")
+        facts = {(found := self._fact(text)).run_id: found for text in ids}
         return [(run_id, found.folder) for run_id, found in facts.items()]
 
     def _fact(self, text: str) -> RunFacts:
@@ -269,13 +293,13 @@ class Study:
         if by_name:
             return self._facts[by_name[0]]
         near = nearest(text, self._facts)
-        allowed = "the beginning of an id in the column `run` of study.runs"
-        raise UserError(f"no run {text!r} in study {self.name}", allowed=allowed, hint=near)
+        raise UserError(f"no run {text!r} in study {self.name}", allowed=AN_ID, hint=near)
 
 
-def _check(what: str, word: str, allowed: Sequence[str]) -> None:
-    if word not in allowed:
-        raise UserError(f"no {what} {word!r}", allowed=", ".join(allowed), hint=nearest(word, allowed))
+def _check(what: str, word: object, allowed: Sequence[str]) -> None:
+    if not isinstance(word, str) or word not in allowed:
+        hint = nearest(word, allowed) if isinstance(word, str) else None
+        raise UserError(f"no {what} {argument(word)}", allowed=", ".join(allowed), hint=hint)
 
 
 def _alternatives(item: object) -> str:

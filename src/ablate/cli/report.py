@@ -28,6 +28,7 @@ from ablate.view import (
 )
 
 TABLES = "tables"  # the folder inside the study that csv and parquet files are written to
+ONE_FILE = {"html": "index.html", "md": "report.md"}  # formats that are written to one file, and its name
 REJUDGED = "rejudged.html"  # the page with other thresholds: it does not replace the recorded verdicts'
 
 
@@ -37,6 +38,12 @@ def run(args: argparse.Namespace) -> int:
     root, study = meant_study(Path(args.root), args.study) or (Path(args.root), args.study)
     if args.figure_format is not None and args.figures is None:
         raise UserError("--figure-format without --figures", hint="--figures DIR --figure-format png")
+    if args.format in ONE_FILE and args.out is not None and Path(args.out).is_dir():
+        raise UserError(
+            f"--out {args.out} is a folder",
+            allowed="a file",
+            hint=f"--out {Path(args.out) / ONE_FILE[args.format]}",
+        )
     results = study_results(root, study, changes)
     analysis = Analysis.of(results)
     judged = " ".join(f"{key}={value(item)}" for key, item in changes.items())

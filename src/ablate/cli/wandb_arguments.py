@@ -1,6 +1,8 @@
 """The arguments of `ablate wandb …`."""
 
 import argparse
+import math
+from collections.abc import Callable
 
 STUDY = "a study: its name, or its folder"
 
@@ -16,7 +18,7 @@ def mirror(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--finish-timeout",
-        type=float,
+        type=_seconds,
         metavar="SECONDS",
         help="how long to wait for a service that does not answer (default: tracker.finish_timeout)",
     )
@@ -35,7 +37,7 @@ def sync(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=_some_seconds,
         default=3600.0,
         metavar="SECONDS",
         help="stop after so long; again: it goes on where it stopped (default: %(default)g, per study)",
@@ -48,6 +50,25 @@ def workspace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", help=STUDY)
     parser.add_argument("--json", metavar="FILE", help="write what would be saved; no key, no network")
     _root(parser)
+
+
+def _seconds(text: str) -> float:
+    """0 too, as `tracker.finish_timeout`."""
+    return _number(text, "a number ≥ 0, finite", lambda x: x >= 0)
+
+
+def _some_seconds(text: str) -> float:
+    return _number(text, "a number > 0, finite", lambda x: x > 0)
+
+
+def _number(text: str, allowed: str, fits: Callable[[float], bool]) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and fits(found)):
+        raise argparse.ArgumentTypeError(f"{text!r}\n  allowed: {allowed}")
+    return found
 
 
 def _root(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from ablate.record import Run, finite
 from ablate.view import Arms, RunFacts, clean, number, value, with_bias_words
 from ablate.view.arms import BIAS, short_names
 from ablate.view.configs import shown
+from ablate.view.text import as_mapping
 
 ID_LENGTH, TAG_LENGTH, NAME_LENGTH = 64, 64, 128
 STUDY_JOB, TRAIN_JOB = "study", "train"
@@ -136,9 +137,8 @@ def _nested(config: Config) -> dict[str, Any]:
 def _origin(run: Run, facts: RunFacts) -> dict[str, Any]:
     """Identity, code, machine and size, as far as the run has recorded them."""
     meta = run.meta
-    environment, model, data = (meta.get(part) or {} for part in ("environment", "model", "data"))
-    git = environment.get("git") or {}
-    versions = environment.get("versions") or {}
+    environment, model, data = (as_mapping(meta.get(part)) for part in ("environment", "model", "data"))
+    git, versions = as_mapping(environment.get("git")), as_mapping(environment.get("versions"))
     known = {
         "run_id": facts.run_id,
         "harness": {

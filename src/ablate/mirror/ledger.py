@@ -6,17 +6,20 @@ runs/<study>/wandb/offline-run-*   whole offline W&B runs, nothing else
 runs/<study>/wandb/.mirror/        the mirror's claim, heartbeat and log; what is being built
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from ablate.config import TrackerMode, UserError
 from ablate.record import RunFolder, read_json, write_json
 
 SCHEMA = 1
 NAME = "mirror.json"
+OFFLINE_RUN = re.compile(r"wandb/offline-run-[^/]+")
 SOURCES = (
     "config.yaml",
     "meta.json",
@@ -89,16 +92,16 @@ def read_ledger(folder: Path) -> Ledger | None:
     """The mirror.json in a folder; None if there is none or it cannot be understood (it is made anew)."""
     try:
         raw = read_json(folder / NAME)
-        if raw["schema"] != SCHEMA:
+        if raw["schema"] != SCHEMA or not _text(raw["wandb_id"]):
             return None
         return Ledger(
-            wandb_id=str(raw["wandb_id"]),
-            offline=_sent(raw["offline"]),
-            online=_sent(raw["online"]),
-            project=raw.get("project"),
-            entity=raw.get("entity"),
-            sweep=raw.get("sweep"),
-            troubles=dict(raw.get("troubles") or {}),
+            wandb_id=raw["wandb_id"],
+            offline=_sent(raw["offline"], _is_offline_run),
+            online=_sent(raw["online"], _is_online_run),
+            project=_text(raw.get("project")),
+            entity=_text(raw.get("entity")),
+            sweep=_text(raw.get("sweep")),
+            troubles={str(name): str(why) for name, why in dict(raw.get("troubles") or {}).items()},
         )
     except (FileNotFoundError, NotADirectoryError, UserError, KeyError, TypeError, ValueError):
         return None
@@ -124,8 +127,43 @@ def stamps(folder: RunFolder) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _sent(raw: Any) -> Sent | None:
-    if raw is None:
+def run_address(where: str | None) -> tuple[str, str, str] | None:
+    """Entity, project and id of an online run, from its address; None for anything else."""
+    try:
+        parts = urlsplit(where or "")
+    except ValueError:
         return None
-    sources = {str(name): (int(stamp[0]), int(stamp[1])) for name, stamp in raw["sources"].items()}
-    return Sent(**{**raw, "state": Condition(raw["state"]), "sources": sources})
+    path = [unquote(part) for part in parts.path.split("/") if part]
+    if parts.scheme not in ("http", "https") or not parts.netloc or len(path) < 4 or path[-2] != "runs":
+        return None
+    return path[-4], path[-3], path[-1]
+
+
+def _is_online_run(where: str) -> bool:
+    return run_address(where) is not None
+
+
+def _is_offline_run(where: str) -> bool:
+    return OFFLINE_RUN.fullmatch(where) is not None
+
+
+def _sent(raw: Any, is_run: Callable[[str], bool]) -> Sent | None:
+    """What was sent; None where that cannot be understood. A run at no W&B address is looked for again."""
+    try:
+        sources = {str(name): (int(stamp[0]), int(stamp[1])) for name, stamp in raw["sources"].items()}
+        counts = [raw["attempt"], raw["rows"], raw.get("generation", 0), raw["last_step"] or 0]
+        texts, where = [raw["digest"], raw["facts"]], raw["where"]
+        if not all(type(n) is int and n >= 0 for n in counts) or None in map(_text, texts):
+            return None
+        known = {"state": Condition(raw["state"]), "why": _text(raw["why"]), "updated": float(raw["updated"])}
+        sent = Sent(**{**raw, **known, "sources": sources})
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return None
+    if where is None or (isinstance(where, str) and is_run(where)):
+        return sent
+    state = Condition.partial if sent.state is Condition.clean else sent.state
+    return replace(sent, state=state, where=None)
+
+
+def _text(raw: Any) -> str | None:
+    return raw if isinstance(raw, str) else None

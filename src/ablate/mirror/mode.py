@@ -4,10 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ablate.config import TrackerMode, UserError
 
 ENVIRONMENT = "WANDB_MODE"
+ADDRESS, EXAMPLE = "WANDB_BASE_URL", "https://api.wandb.ai"
 # What W&B's own users write there.
 _WORDS = {
     "online": TrackerMode.online,
@@ -34,8 +36,8 @@ def resolve_mode(
 ) -> Resolved:
     """The mode: the command line's (`asked`), then WANDB_MODE, then the configuration's.
 
-    `auto` is online where a key is found, else offline. Raises UserError for an unknown WANDB_MODE, and for
-    online without a key.
+    `auto` is online where a key is found, else offline. Raises UserError for an unknown WANDB_MODE, for
+    online without a key, and for a WANDB_BASE_URL that is no address.
     """
     word = environ.get(ENVIRONMENT, "").strip().lower()
     if asked or not word:
@@ -46,6 +48,8 @@ def resolve_mode(
         raise UserError(
             f"{ENVIRONMENT}={word}", allowed="online, offline, disabled", hint=f"unset {ENVIRONMENT}"
         )
+    if mode is not TrackerMode.off:  # wandb itself refuses to start with one, offline too
+        check_address(environ)
     if mode is TrackerMode.auto:
         if has_key(environ):
             return Resolved(TrackerMode.online, "an API key was found")
@@ -55,8 +59,27 @@ def resolve_mode(
     return Resolved(mode, who)
 
 
+def check_address(environ: Mapping[str, str] = os.environ) -> None:
+    """Raise UserError for a WANDB_BASE_URL that is no http(s) address."""
+    said = environ.get(ADDRESS, "").strip()
+    if not said:
+        return
+    try:
+        parts = urlsplit(said)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, brackets that do not fit
+        fits = False
+    if not fits:
+        raise UserError(
+            f"{ADDRESS}={said}",
+            allowed="the address of a W&B service, https://…",
+            hint=f"{ADDRESS}={EXAMPLE}",
+        )
+
+
 def require_key(environ: Mapping[str, str] = os.environ) -> None:
-    """Raise UserError if no key is found."""
+    """Raise UserError if no key is found, or WANDB_BASE_URL says no service that it could be for."""
+    check_address(environ)
     if not has_key(environ):
         raise UserError(
             "no W&B API key was found (WANDB_API_KEY, or what `wandb login` leaves)",
@@ -93,7 +116,7 @@ def api_key(environ: Mapping[str, str] = os.environ) -> str | None:
 
 def base_url(environ: Mapping[str, str] = os.environ) -> str:
     """The service's address: WANDB_BASE_URL, else W&B's own settings files and default (imports wandb)."""
-    if said := environ.get("WANDB_BASE_URL", "").strip():
+    if said := environ.get(ADDRESS, "").strip():
         return said
     import wandb
 

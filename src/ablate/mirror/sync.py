@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from ablate.config import TrackerMode
 from ablate.mirror import server, service
 from ablate.mirror.check import first_difference
 from ablate.mirror.command import take_claim, who_mirrors
 from ablate.mirror.job import Job, job_sources
-from ablate.mirror.ledger import Condition, Sent, read_ledger, wandb_home, write_ledger
+from ablate.mirror.ledger import Condition, Sent, read_ledger, run_address, wandb_home, write_ledger
 from ablate.mirror.mirror import Mirror
 from ablate.mirror.rows import STEP
 from ablate.mirror.service import Trouble
@@ -105,10 +104,10 @@ def jobs(root: Path, study: str) -> list[Job]:
 
 def address(sent: Sent) -> tuple[str, str, str]:
     """Entity, project and id of an online run, from its address. Raises Trouble."""
-    parts = [unquote(part) for part in urlsplit(sent.where or "").path.split("/") if part]
-    if len(parts) < 4 or parts[-2] != "runs":
+    found = run_address(sent.where)
+    if found is None:
         raise Trouble(f"no address: {sent.where}")
-    return parts[-4], parts[-3], parts[-1]
+    return found
 
 
 def _compare(root: Path, study: str, seen: _Comparison, deadline: float, say: Say) -> None:

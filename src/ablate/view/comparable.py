@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ablate.config import FieldClass, UserError, fields
-from ablate.record import read_json
+from ablate.record import RunFolder, read_json
 from ablate.view.arms import DATA_SEED
 from ablate.view.facts import SHORT, RunFacts
 
@@ -44,8 +44,30 @@ def science_versions(homes: Iterable[Path]) -> dict[str, int]:
     return found
 
 
+def apart(runs: Sequence[RunFacts]) -> tuple[list[RunFacts], list[tuple[RunFacts, str]]]:
+    """The runs that may stand in one comparison, and those that must stay out of it, with the reason."""
+    firsts, copies = first_of_each(runs)
+    reasons = incomparable(firsts)
+    why = {run.folder: reasons[run.run_id] for run in firsts if run.run_id in reasons} | copies
+    kept = [run for run in firsts if run.folder not in why]
+    return kept, [(run, why[run.folder]) for run in runs if run.folder in why]
+
+
+def first_of_each(runs: Sequence[RunFacts]) -> tuple[list[RunFacts], dict[RunFolder, str]]:
+    """One run of each id, its first folder by name; and the other folders of that id with a reason."""
+    first: dict[str, RunFacts] = {}
+    for run in sorted(runs, key=lambda r: r.folder):
+        first.setdefault(run.run_id, run)
+    copies = {
+        run.folder: f"folder {run.folder.name} has the id of {kept.folder.name}"
+        for run in runs
+        if (kept := first[run.run_id]) is not run
+    }
+    return [run for run in runs if run.folder not in copies], copies
+
+
 def incomparable(runs: Sequence[RunFacts]) -> dict[str, str]:
-    """Run ids that must stay out of the comparison, with the reason.
+    """Ids, each of one run, that must stay out of the comparison, with the reason.
 
     Kept are the runs of the version that most done runs have and, for each data configuration, of the
     fingerprint that most done runs have (of equals: the first).

@@ -10,7 +10,7 @@ from ablate.record import Owner, Run, RunFolder, read_status
 from ablate.view.arms import AXES, DATA, Factor, arm_label, arm_rank, columns, factors, with_bias_words
 from ablate.view.follow import last_row
 from ablate.view.shared import changed
-from ablate.view.text import Rank, as_float, one_line, rank
+from ablate.view.text import Rank, as_float, as_mapping, one_line, rank
 
 T = TypeVar("T")
 SHORT = 8  # hex digits of an id or a fingerprint that tell people enough
@@ -65,7 +65,8 @@ def read_facts(folder: RunFolder) -> RunFacts:
     status = read_status(folder)
     meta = _lenient(lambda: run.meta) or {}
     summary = _lenient(lambda: run.summary) or {}
-    flat = meta.get("config") or _lenient(lambda: flatten(run.config)) or {}
+    flat = as_mapping(meta.get("config")) or _lenient(lambda: flatten(run.config)) or {}
+    fingerprint = as_mapping(meta.get("data")).get("fingerprint")
     return RunFacts(
         folder=folder,
         run_id=folder.id,
@@ -77,7 +78,7 @@ def read_facts(folder: RunFolder) -> RunFacts:
         owner=status.owner,
         flat=flat,
         summary=summary,
-        fingerprint=(meta.get("data") or {}).get("fingerprint"),
+        fingerprint=fingerprint if isinstance(fingerprint, str) else None,
         step=_steps(folder, summary),
     )
 

@@ -84,10 +84,10 @@ def _arrow_type(cells: Sequence[Cell]) -> object:
 def _runs(results: Results) -> Frame:
     factors = list(results.study.factors)
     found = {r.run_id: arm for arm in results.arms for p in arm.points for r in p.runs}
-    left_out = {r.run_id: why for r, why in results.left_out}
+    left_out = {r.folder: why for r, why in results.left_out}
     rows = []
     for run in (*results.runs, *(r for r, _ in results.left_out)):
-        arm = found.get(run.run_id)
+        arm = None if run.folder in left_out else found.get(run.run_id)
         reasons = run.summary.get("reasons")
         rows.append(
             (
@@ -97,7 +97,7 @@ def _runs(results: Results) -> Frame:
                 as_float(run.summary.get("measures/l0")), as_float(run.summary.get("measures/u")), run.step,
                 _whole(run.summary.get("first_bad_step")),
                 "; ".join(clean(x) for x in reasons) if isinstance(reasons, list) else None,
-                None if run.reason is None else clean(run.reason), run.fingerprint, left_out.get(run.run_id),
+                None if run.reason is None else clean(run.reason), run.fingerprint, left_out.get(run.folder),
                 run.folder.name,
             )
         )  # fmt: skip
@@ -106,7 +106,7 @@ def _runs(results: Results) -> Frame:
         "unigram",
         "steps", "first_bad_step", "reasons", "failure", "data", "left_out", "folder",
     )  # fmt: skip
-    return Frame("runs", columns, tuple(sorted(rows, key=lambda row: str(row[0]))))
+    return Frame("runs", columns, tuple(sorted(rows, key=lambda row: (str(row[0]), str(row[-1])))))
 
 
 def _points(results: Results) -> Frame:

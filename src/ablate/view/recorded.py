@@ -7,7 +7,7 @@ from typing import Any
 
 from ablate.view.facts import SHORT
 from ablate.view.table import Table, table
-from ablate.view.text import clean, number, plural, value
+from ablate.view.text import as_mapping, clean, number, plural, value
 
 FACTS = ("fact", "value")
 LONG = 80  # characters of a list shown whole
@@ -15,12 +15,12 @@ LONG = 80  # characters of a list shown whole
 
 def short_facts(meta: Mapping[str, Any]) -> Table:
     """Size, data, device, code and time of a run, from its meta.json; what is not recorded is left out."""
-    model, data = meta.get("model") or {}, meta.get("data") or {}
+    model, data = as_mapping(meta.get("model")), as_mapping(meta.get("data"))
     rows = [
         ("parameters", _parameters(model) if model else None),
         ("data", _data(data) if data else None),
         ("trained on", _device(meta) if "device" in meta else None),
-        ("code", _code(meta.get("environment") or {})),
+        ("code", _code(as_mapping(meta.get("environment")))),
         ("started", _moment(meta.get("started"))),
     ]
     return table(FACTS, [row for row in rows if row[1]], title="facts (--all: every recorded one)")
@@ -62,7 +62,7 @@ def _device(meta: Mapping[str, Any]) -> str:
 
 
 def _code(environment: Mapping[str, Any]) -> str:
-    versions, git = environment.get("versions") or {}, environment.get("git") or {}
+    versions, git = as_mapping(environment.get("versions")), as_mapping(environment.get("git"))
     words = [f"{name} {versions[name]}" for name in ("ablate-bias", "torch") if name in versions]
     if git.get("sha"):
         words.insert(1, f"commit {str(git['sha'])[:SHORT]}{' with changes' if git.get('dirty') else ''}")

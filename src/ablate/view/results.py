@@ -12,7 +12,7 @@ from functools import cached_property
 from ablate.stats import Ending, Outcome, Sensitivity, Study, impaired, log_uniform, sensitivities
 from ablate.verdict import Kind
 from ablate.view.arms import AXES, BIAS, DATA, Factor, arm_rank, short_names, with_bias_words
-from ablate.view.comparable import incomparable
+from ablate.view.comparable import apart
 from ablate.view.curves import (
     LINE_POINTS,
     Against,
@@ -84,8 +84,7 @@ class Results:
     @classmethod
     def of(cls, runs: Sequence[RunFacts]) -> "Results":
         """Read the rows of every run that has begun, and compare those that may be compared."""
-        reasons = incomparable(runs)
-        kept = [r for r in runs if r.run_id not in reasons]
+        kept, left_out = apart(runs)
         arms = Arms.of(kept)
         by_arm = _by_arm(points(kept, arms))
         levels = _levels(kept, arms)
@@ -111,7 +110,7 @@ class Results:
         )
         return cls(
             runs=tuple(kept),
-            left_out=tuple((r, reasons[r.run_id]) for r in runs if r.run_id in reasons),
+            left_out=tuple(left_out),
             factors=arms.factors,
             arms=tuple(found),
             rates=tuple(sorted({r.lr for r in kept if r.lr is not None})),
@@ -150,8 +149,7 @@ class Results:
 
 def study_of(runs: Sequence[RunFacts]) -> Study:
     """The runs that may be compared as the statistics take them: `Results.study`, without reading rows."""
-    reasons = incomparable(runs)
-    kept = [r for r in runs if r.run_id not in reasons]
+    kept, _ = apart(runs)
     arms = Arms.of(kept)
     return _study(_by_arm(points(kept, arms)), _levels(kept, arms), _order(arms.factors))
 

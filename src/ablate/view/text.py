@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 BARS = "▁▂▃▄▅▆▇█"
 Rank = tuple[int, float, str]
@@ -68,6 +69,11 @@ def as_float(x: object) -> float | None:
         return float(x)
     except ValueError:
         return None
+
+
+def as_mapping(x: object) -> Mapping[str, Any]:
+    """A part of a record that holds others by name; empty where something else stands in its place."""
+    return x if isinstance(x, Mapping) else {}
 
 
 def rank(item: object) -> Rank:

@@ -19,7 +19,7 @@ def study_results(root: Path, study: str, thresholds: Mapping[str, Any] | None =
     """
     runs = study_runs(root, study)
     if not runs:
-        known = ", ".join(find_studies(root)) or "none"
+        known = ", ".join(name for name in find_studies(root) if find_runs(root, name)) or "none"
         raise UserError(f"no runs of a study {study!r} below {root}", allowed=known, hint="ablate ls")
     return Results.of([judged_again(run, thresholds) for run in runs] if thresholds else runs)
 

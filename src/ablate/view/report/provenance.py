@@ -9,7 +9,7 @@ from ablate.config import UserError
 from ablate.record import Run
 from ablate.view.facts import SHORT
 from ablate.view.results import Results
-from ablate.view.text import number, plural, value
+from ablate.view.text import as_mapping, number, plural, value
 
 SHOWN = 6  # distinct values named of one fact
 VERSIONS = ("ablate-bias", "torch", "numpy", "python")
@@ -40,8 +40,8 @@ def _meta(run: Run) -> Mapping[str, Any]:
 
 def _data(metas: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
     rows = []
-    found = {repr(sorted((m.get("data") or {}).items())): m.get("data") or {} for m in metas}
-    for data in found.values():
+    parts = [as_mapping(m.get("data")) for m in metas]
+    for data in {repr(sorted(part.items(), key=lambda item: item[0])): part for part in parts}.values():
         if data:
             rows.append(
                 (
@@ -59,10 +59,12 @@ def _model(results: Results, metas: Mapping[str, Mapping[str, Any]]) -> tuple[tu
     """Parameters of each arm's model, arms with the same counts together."""
     counts: dict[str, list[str]] = {}
     for arm in results.arms:
-        models = [metas[r.run_id].get("model") or {} for p in arm.points for r in p.runs]
+        models = [as_mapping(metas[r.run_id].get("model")) for p in arm.points for r in p.runs]
         model = next((m for m in models if m.get("parameters")), None)
         if model is not None:
-            biases = sum(model.get(key) or 0 for key in ("linear_biases", "norm_biases"))
+            biases = sum(
+                found for key in ("linear_biases", "norm_biases") if isinstance(found := model.get(key), int)
+            )
             words = (
                 f"{_count(model, 'parameters')} parameters ({_count(model, 'non_embedding')} without "
                 f"embeddings), {biases:,} of them biases"
@@ -72,8 +74,8 @@ def _model(results: Results, metas: Mapping[str, Mapping[str, Any]]) -> tuple[tu
 
 
 def _setting(metas: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    surroundings = [m.get("environment") or {} for m in metas]
-    versions = [e.get("versions") or {} for e in surroundings]
+    surroundings = [as_mapping(m.get("environment")) for m in metas]
+    versions = [as_mapping(e.get("versions")) for e in surroundings]
     rows = [(f"{name}", _distinct(v.get(name) for v in versions)) for name in VERSIONS]
     rows += [
         ("code", _distinct(_code(e) for e in surroundings)),
@@ -86,7 +88,7 @@ def _setting(metas: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
 
 
 def _code(environment: Mapping[str, Any]) -> str | None:
-    git = environment.get("git") or {}
+    git = as_mapping(environment.get("git"))
     digest = environment.get("code_sha")
     if not git.get("sha") and not digest:
         return None

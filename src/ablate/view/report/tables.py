@@ -130,16 +130,16 @@ def undetected_table(analysis: Analysis) -> Table:
 def runs_table(results: Results) -> Table:
     """Every run: verdict and why, folder, and the command that trains it again."""
     arm_of = {r.run_id: a.title for a in results.arms for p in a.points for r in p.runs}
-    left_out = {r.run_id: why for r, why in results.left_out}
+    left_out = {r.folder: why for r, why in results.left_out}
     rows = []
     for run in (*results.runs, *(r for r, _ in results.left_out)):
         reasons = run.summary.get("reasons")
         why = "; ".join(map(str, reasons)) if isinstance(reasons, list) else run.reason or ""
-        if run.run_id in left_out:
-            why = f"left out: {left_out[run.run_id]}; {why}"
+        if run.folder in left_out:
+            why = f"left out: {left_out[run.folder]}; {why}"
         rows.append(
             (
-                arm_of.get(run.run_id, "-"), number(run.lr, 6), run.seed,
+                "-" if run.folder in left_out else arm_of.get(run.run_id, "-"), number(run.lr, 6), run.seed,
                 results.word(run), loss(as_float(run.val)), why if len(why) <= TOLD else f"{why[:TOLD]}…",
                 f"{run.study}/{run.folder.name}", f"ablate rerun {run.study}/{run.run_id}",
             )

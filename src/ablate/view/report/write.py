@@ -1,6 +1,8 @@
 """A study's page: one HTML file with tables, figures and plotly.js inside; nothing is fetched."""
 
+import errno
 import os
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,19 +56,13 @@ def write_report(
     """Write the page of all runs of a study (`results` and `analysis`, where they are at hand).
 
     To `<root>/<study>/index.html`, or to `out`; returns the path. `judged` names thresholds that took the
-    recorded ones' place. Raises UserError for a study without runs.
+    recorded ones' place. Raises UserError for a study without runs, OSError where nothing can be written.
     """
     found = results or study_results(root, study)
     home = root / study
     target = out or home / PAGE
     page = report_page(found, analysis or Analysis.of(found), study, answer_command(home, study), judged)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_text(page, encoding="utf-8")
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    _put(page, target)
     return target
 
 
@@ -106,6 +102,28 @@ def report_page(results: Results, analysis: Analysis, study: str, command: str, 
             f"<script>{(HERE / 'report.js').read_text(encoding='utf-8')}</script></body></html>\n",
         ]
     )
+
+
+def _put(page: str, target: Path) -> None:
+    """Replace a file at once, the one that a link leads to; write into a device or pipe as it is."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(mode):
+        target.write_text(page, encoding="utf-8")
+        return
+    whole = target.resolve()
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    draft = whole.with_name(f".{whole.name}.{os.getpid()}")
+    try:
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(whole)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _figures(results: Results, analysis: Analysis) -> tuple[str, Mapping[str, Any]]:
