@@ -13,7 +13,7 @@ from ablate.view.report.tables import (
     undetected_table,
 )
 from ablate.view.results import Point, Results
-from ablate.view.study import results_table
+from ablate.view.study import REPEAT, results_table
 from ablate.view.text import loss, number, plural
 from ablate.view.words import NAMES
 
@@ -109,7 +109,7 @@ def undetected_section(analysis: Analysis, command: str) -> str:
     elif not analysis.infers:
         words = note(
             f"Nothing was tested: {plural(analysis.seeds, 'complete seed')}. For an answer: {command}",
-            command,
+            "" if command == REPEAT else command,
         )
     elif not tab.rows:
         words = paragraph("Every contrast that was tested is detectable.")
