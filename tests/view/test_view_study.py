@@ -15,6 +15,7 @@ from ablate.view import (
     results_table,
     sensitivity_table,
     study_runs,
+    write_report,
 )
 
 
@@ -124,3 +125,17 @@ def test_only_a_stable_run_is_a_twin(tmp_path: Path) -> None:
     found = results(tmp_path)
     assert {run: twin.run_id for run, twin in found.twins.items()} == {"000000000001": "000000000000"}
     assert results_table(found).column("departs first") == ("stable twin", "o from step 4")
+
+
+@pytest.mark.parametrize("spoil", ["missing", "text"])
+def test_a_run_without_readable_rows_is_named(spoil: str, tmp_path: Path) -> None:
+    product(tmp_path, ["none"], [0.01, 0.1], [0])
+    whole = results(tmp_path)
+    assert not whole.unreadable
+    run = whole.runs[1].folder
+    run.metrics().unlink() if spoil == "missing" else run.metrics().write_text("no rows\n")
+    for cache in run.path.glob("metrics*.parquet"):
+        cache.unlink()
+    (note,) = (n for n in reading_notes(results(tmp_path)) if "cannot be read" in n)
+    assert run.name in note
+    assert f"({run.id}): " in write_report(tmp_path, "s").read_text(encoding="utf-8")
