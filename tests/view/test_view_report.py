@@ -67,7 +67,7 @@ def test_a_whole_study(tmp_path: Path) -> None:
     page, data = made(tmp_path)
     assert "2 arms × 3 learning rates × 2 seeds: 12 runs" in page.text
     assert "infers nothing" in page.text
-    assert "ablate sweep study=s 'seed=range(0,8)'" in page.text
+    assert "optim.lr=0.001,0.01,0.1 'seed=range(0,8)'" in page.text
     assert set(panels(data, "rate")) == {"rate-0", "rate-1"}
     assert set(panels(data, "out")) == {"out-o", "out-q", "out-head"}
     lines = [t for t in data["figures"]["out-o"]["data"] if t["mode"] == "lines"]
