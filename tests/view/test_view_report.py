@@ -7,11 +7,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from view_effects import planted
 from view_studies import product, record
 
 from ablate.config import UserError
 from ablate.record import State
-from ablate.view import write_report
+from ablate.stats import Response
+from ablate.view import Analysis, write_report
+from ablate.view.report import study_results
+from ablate.view.report.tables import effects_table
 
 HOSTILE = '<script>alert("x")</script><img src=//evil.example/x onerror=alert(1)>'
 OURS = re.compile(r"<script>\s*/\*\*\s*\* plotly\.js.*?</script>", re.S)
@@ -187,3 +191,16 @@ def test_writing_again_replaces_the_page_and_leaves_nothing_else(tmp_path: Path)
     write_report(tmp_path, "s")
     write_report(tmp_path, "s")
     assert sorted(p.name for p in (tmp_path / "s").iterdir()) == sorted([*before, "index.html"])
+
+
+def test_with_few_seeds_every_difference_stands_in_the_table_of_effects(tmp_path: Path) -> None:
+    planted(tmp_path / "few", {"none": 0.02, "linear": 0.05}, range(2))
+    few = effects_table(Analysis.of(study_results(tmp_path / "few", "s")), Response.edge)
+    assert "effect" in few.columns
+    assert "effect, 95 %" not in few.columns
+    (cell,) = few.column("each seed")
+    assert [part.split(": ")[0] for part in cell.split(" · ")] == ["0", "1"]
+    planted(tmp_path / "more", {"none": 0.02, "linear": 0.05}, range(6))
+    more = effects_table(Analysis.of(study_results(tmp_path / "more", "s")), Response.edge)
+    assert "effect, 95 %" in more.columns
+    assert "each seed" not in more.columns

@@ -34,8 +34,9 @@ PARTS = (
     "level of the loss."
 )
 FEW_EFFECTS = (
-    "Mean difference against the first level, one number a seed, averaged over the other factors; × "
-    f"between two contrasts: their interaction. Fewer than {INFERENCE_SEEDS} seeds: no interval, no test."
+    "Difference against the first level, averaged over the other factors: the mean over the seeds, and that "
+    f"of each seed. × between two contrasts: their interaction. Fewer than {INFERENCE_SEEDS} seeds: no "
+    "interval, no test."
 )
 EFFECTS = (
     "Difference against the first level, one number a seed, averaged over the other factors; × between two "
