@@ -51,16 +51,18 @@ def resolve_mode(
             return Resolved(TrackerMode.online, "an API key was found")
         return Resolved(TrackerMode.offline, "no API key was found")
     if mode is TrackerMode.online:
-        require_key(environ)
+        require_key(environ, "wandb login, or tracker.mode=offline")
     return Resolved(mode, who)
 
 
-def require_key(environ: Mapping[str, str] = os.environ) -> None:
-    """Raise UserError if no key is found."""
+def require_key(
+    environ: Mapping[str, str] = os.environ, hint: str = "wandb login, or WANDB_API_KEY=…"
+) -> None:
+    """Raise UserError, with `hint`, if no key is found."""
     if not has_key(environ):
         raise UserError(
             "no W&B API key was found (WANDB_API_KEY, or what `wandb login` leaves)",
-            hint="wandb login, or tracker.mode=offline",
+            hint=hint,
         )
 
 
