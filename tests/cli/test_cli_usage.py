@@ -48,6 +48,8 @@ def test_bad_usage_is_2(words: tuple[str, ...], ablate) -> None:  # type: ignore
         (("train", "--qqqq"), ["try: settings as key=value"]),
         (("retry", "t", "--filed"), ["try: --failed"]),
         (("ls", "--fitler", "x"), ["try: --filter"]),
+        (("wandb",), ["usage: ablate wandb", "allowed: mirror, sync, workspace"]),
+        (("status",), ["which study?", "no studies below runs"]),
         (("status", "t", "--forever"), ["allowed: --watch, --every, --root"]),
         (("status", "t", "--every", "-1"), ["--every: -1", "seconds above 0"]),
         (("status", "t", "--every", "nan"), ["--every: nan", "seconds above 0"]),
@@ -185,3 +187,14 @@ def test_plan_prints_every_run_and_starts_none(
     assert "4 arms × 2 learning rates × 2 seeds" in shown.out
     assert len(re.findall(r"^[0-9a-f]{12} .* missing +yes$", shown.out, re.MULTILINE)) == 16
     assert not list(tmp_path.iterdir())
+
+
+def test_a_study_judged_again_is_sent_to_its_report(  # type: ignore[no-untyped-def]
+    ablate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "s" / "requests").mkdir(parents=True)
+    shown = ablate("show", "s", "verdict.cap=0.1")
+    assert shown.code == 2
+    assert "try: ablate report s verdict.cap=0.1" in shown.err
+    assert "allowed: s" in ablate("status").err

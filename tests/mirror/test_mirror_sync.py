@@ -61,6 +61,7 @@ def test_without_a_key_it_is_one_error_and_no_request(
     done = ablate("sync", "s", root=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: no W&B API key")
+    assert "try: wandb login, or WANDB_API_KEY=" in done.stderr
     assert not backend.store.requests
 
 

@@ -1,5 +1,6 @@
 """The answer and the statistics behind it: sentences from numbers, placebos, floors, honest zeros."""
 
+import itertools
 import math
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def test_one_arm_is_described_with_its_interval(tmp_path: Path) -> None:
     planted(tmp_path, {"none": 0.02}, range(6))
     sentences, analysis = analysed(tmp_path)
     assert analysis.rows == ()
-    assert sentences[0].startswith("LR½ of all runs is 0.02")
+    assert sentences[0].startswith("LR½ is 0.02")
     assert "95 % t interval" in sentences[0]
     assert "nothing is compared" in sentences[2]
 
@@ -139,3 +140,41 @@ def test_product_without_enough_seeds_still_names_the_largest_difference(tmp_pat
     sentences, _ = analysed(tmp_path)
     assert "bias all instead of none" in sentences[1]
     assert "seed 0" in sentences[1]
+
+
+def test_few_seeds_name_what_the_first_factor_does_and_the_largest_difference(tmp_path: Path) -> None:
+    for place, (bias, placement) in enumerate(itertools.product(("none", "all"), ("pre", "post"))):
+        for rate_place, lr in enumerate((0.01, 0.1)):
+            final = 4.0 + 0.1 * (bias == "all") + 0.5 * (placement == "post") + lr
+            record(
+                tmp_path, 10 * place + rate_place, {"bias": bias, "placement": placement}, lr=lr, final=final
+            )
+    sentences, _ = analysed(tmp_path)
+    assert "bias all instead of none changes LR½ by ~ ×1.00 (×1.00 in seed 0; edges" in sentences[1]
+    assert (
+        "the largest difference in LR½ is placement post instead of pre: ≤ ×0.100 (×0.100 in" in sentences[1]
+    )
+
+
+@pytest.mark.parametrize("seeds", [2, 6])
+def test_one_rate_is_spoken_of_by_its_loss(seeds: int, tmp_path: Path) -> None:
+    for seed, (place, bias) in itertools.product(range(seeds), enumerate(("none", "all"))):
+        final = 4.0 + 0.2 * place + 0.01 * seed * (1 + place)
+        record(tmp_path, 10 * seed + place, {"bias": bias}, seed=seed, final=final)
+    sentences, _ = analysed(tmp_path)
+    assert "LR" not in " ".join(sentences)
+    assert "final loss" in sentences[1 if seeds < 5 else 0]
+
+
+def test_a_single_run_is_told_by_its_verdict(tmp_path: Path) -> None:
+    record(tmp_path, 0, verdict="spiked", final=4.25)
+    sentences, _ = analysed(tmp_path)
+    assert sentences[1:] == ["The one finished run (lr 0.01, seed 0) is spiked: final val 4.250."]
+
+
+def test_unstable_runs_are_counted_apart_from_the_others(tmp_path: Path) -> None:
+    for number, verdict in enumerate(["collapsed", "stable", "diverged", "collapsed", "spiked", "stable"]):
+        record(tmp_path, number, seed=number, verdict=verdict)
+    sentences, _ = analysed(tmp_path)
+    expected = "Of 6 finished runs 3 are unstable (2 collapsed, 1 diverged); 2 are stable, 1 spiked."
+    assert expected in sentences

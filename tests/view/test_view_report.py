@@ -10,11 +10,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from view_effects import planted
 from view_studies import product, record
 
 from ablate.config import UserError
 from ablate.record import State
-from ablate.view import write_report
+from ablate.stats import Response
+from ablate.view import Analysis, write_report
+from ablate.view.report import study_results
+from ablate.view.report.tables import effects_table
 
 HOSTILE = '<script>alert("x")</script><img src=//evil.example/x onerror=alert(1)>'
 OURS = re.compile(r"<script>\s*/\*\*\s*\* plotly\.js.*?</script>", re.S)
@@ -70,7 +74,7 @@ def test_a_whole_study(tmp_path: Path) -> None:
     page, data = made(tmp_path)
     assert "2 arms × 3 learning rates × 2 seeds: 12 runs" in page.text
     assert "infers nothing" in page.text
-    assert "ablate sweep study=s 'seed=range(0,8)'" in page.text
+    assert "optim.lr=0.001,0.01,0.1 'seed=range(0,8)'" in page.text
     assert set(panels(data, "rate")) == {"rate-0", "rate-1"}
     assert set(panels(data, "out")) == {"out-o", "out-q", "out-head"}
     lines = [t for t in data["figures"]["out-o"]["data"] if t["mode"] == "lines"]
@@ -228,3 +232,16 @@ def test_a_folder_in_the_pages_place_is_named(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError) as caught:
         write_report(tmp_path, "s")
     assert caught.value.filename == str(tmp_path / "s" / "index.html")
+
+
+def test_with_few_seeds_every_difference_stands_in_the_table_of_effects(tmp_path: Path) -> None:
+    planted(tmp_path / "few", {"none": 0.02, "linear": 0.05}, range(2))
+    few = effects_table(Analysis.of(study_results(tmp_path / "few", "s")), Response.edge)
+    assert "effect" in few.columns
+    assert "effect, 95 %" not in few.columns
+    (cell,) = few.column("each seed")
+    assert [part.split(": ")[0] for part in cell.split(" · ")] == ["0", "1"]
+    planted(tmp_path / "more", {"none": 0.02, "linear": 0.05}, range(6))
+    more = effects_table(Analysis.of(study_results(tmp_path / "more", "s")), Response.edge)
+    assert "effect, 95 %" in more.columns
+    assert "each seed" not in more.columns

@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from view_runs import made_run
+from view_studies import record
 
 from ablate.config import UserError
-from ablate.view import parse_filters, records, runs_table, select, study_table
+from ablate.record import Run
+from ablate.view import parse_filters, read_facts, records, run_page, runs_table, select, study_table
 
 RUNS = [
     made_run(1, {"model.bias": ["none"], "optim.lr": 0.1, "seed": 0}, val=3.0, growth={"b00_q": 0.01}),
@@ -159,3 +162,13 @@ def test_study_table_names_the_fastest_growing_linear_over_the_seeds() -> None:
     factor = math.exp(0.02 * 100)
     assert study_table(RUNS).column("grown most")[0] == f"b03_down ×{factor:.2f}/100 steps"
     assert study_table(RUNS).column("grown most")[2] == "-"
+
+
+def test_an_unstable_run_without_a_known_breakdown_is_looked_into_from_its_start(tmp_path: Path) -> None:
+    folders = [record(tmp_path, number, verdict=word) for number, word in enumerate(("collapsed", "stable"))]
+    broken, healthy = (
+        "\n".join(" ".join(row) for tab in run_page(Run(f), read_facts(f)) for row in tab.rows)
+        for f in folders
+    )
+    assert f"ablate rerun {folders[0].path} --from-step 0" in broken
+    assert "--from-step" not in healthy

@@ -1,11 +1,13 @@
 """The study's tables: sensitivities, twins, departures, and what they say of themselves."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 from view_studies import product, record
 
-from ablate.record import State, write_json
+from ablate.config import Config, expand, run_id
+from ablate.record import Run, State, write_json
 from ablate.view import (
     Results,
     answer_command,
@@ -13,11 +15,16 @@ from ablate.view import (
     results_table,
     sensitivity_table,
     study_runs,
+    write_report,
 )
 
 
 def results(root: Path) -> Results:
     return Results.of(study_runs(root, "s"))
+
+
+def run_id_of(config: Config) -> str:
+    return run_id(config, "")
 
 
 def test_points_depart_from_their_stable_twin(tmp_path: Path) -> None:
@@ -77,7 +84,22 @@ def test_the_command_for_an_answer_is_the_last_request_with_more_seeds(tmp_path:
     write_json(requests / "2.json", {"argv": words, "run_ids": []})
     expected = "ablate sweep experiment=bias_stability 'seed=range(0,8)'"
     assert answer_command(tmp_path, "s") == expected
-    assert answer_command(tmp_path / "none", "s") == "ablate sweep study=s 'seed=range(0,8)'"
+    requests.joinpath("2.json").unlink()
+    requests.joinpath("1.json").unlink()
+    assert answer_command(tmp_path, "s").startswith("repeat the runs with other seeds")
+
+
+def test_without_a_request_the_command_for_an_answer_asks_for_the_runs_own_settings(tmp_path: Path) -> None:
+    product(tmp_path, ["none", "all"], [0.01, 0.1], [3])
+    runs = study_runs(tmp_path, "s")
+    command = answer_command(tmp_path / "s", "s", runs)
+    expected = {run_id_of(Run(run.folder).config) for run in runs}
+    words = [word for word in shlex.split(command)[2:] if not word.startswith("seed=")]
+    assert {run_id_of(cell) for cell in expand([*words, "seed=3"]).cells} == expected
+    assert command.endswith("optim.lr=0.01,0.1 'seed=range(0,8)'")
+    record(tmp_path, 90, {"bias": "linear"}, lr=1.0)
+    uneven = answer_command(tmp_path / "s", "s", study_runs(tmp_path, "s"))
+    assert uneven.startswith("repeat the runs with other seeds")
 
 
 def test_arms_stand_in_the_order_asked_for(tmp_path: Path) -> None:
@@ -103,3 +125,17 @@ def test_only_a_stable_run_is_a_twin(tmp_path: Path) -> None:
     found = results(tmp_path)
     assert {run: twin.run_id for run, twin in found.twins.items()} == {"000000000001": "000000000000"}
     assert results_table(found).column("departs first") == ("stable twin", "o from step 4")
+
+
+@pytest.mark.parametrize("spoil", ["missing", "text"])
+def test_a_run_without_readable_rows_is_named(spoil: str, tmp_path: Path) -> None:
+    product(tmp_path, ["none"], [0.01, 0.1], [0])
+    whole = results(tmp_path)
+    assert not whole.unreadable
+    run = whole.runs[1].folder
+    run.metrics().unlink() if spoil == "missing" else run.metrics().write_text("no rows\n")
+    for cache in run.path.glob("metrics*.parquet"):
+        cache.unlink()
+    (note,) = (n for n in reading_notes(results(tmp_path)) if "cannot be read" in n)
+    assert run.name in note
+    assert f"({run.id}): " in write_report(tmp_path, "s").read_text(encoding="utf-8")

@@ -85,7 +85,7 @@ def _ls(parser: argparse.ArgumentParser) -> None:
 
 
 def _status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help=STUDY)
+    parser.add_argument("study", nargs="?", metavar="STUDY", help=STUDY)
     parser.add_argument("--watch", action="store_true", help="print again and again until nothing runs")
     parser.add_argument(
         "--every", type=_seconds, default=2.0, metavar="SECONDS", help="with --watch (default: %(default)s)"

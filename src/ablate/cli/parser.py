@@ -42,6 +42,10 @@ def parse(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
     name, rest = _split(words)
     if name not in COMMANDS:
         top = _top(name)
+        if not rest:
+            start = f"{name} " if name else ""
+            known = ", ".join(c.removeprefix(start) for c in COMMANDS if c.startswith(start))
+            top.error(f"which command?\n  allowed: {known}")
         top.parse_args(rest)  # --help, --version, an unknown command
         top.error("which command?")
     command = COMMANDS[name]

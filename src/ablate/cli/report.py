@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "html":
         page = out or (home / REJUDGED if judged else None)
         page = write_report(root, study, results, analysis, out=page, judged=judged)
-        show_study(results, f"study {study}", answer_command(home, study), analysis)
+        show_study(results, f"study {study}", answer_command(home, study, results.runs), analysis)
         print(f"page: {page}")
     elif args.format == "md":
-        write_markdown(results, analysis, study, answer_command(home, study), out, judged)
+        write_markdown(results, analysis, study, answer_command(home, study, results.runs), out, judged)
         if out is not None:
             print(f"tables: {out}")
     else:

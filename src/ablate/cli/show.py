@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -17,10 +18,12 @@ def run(args: argparse.Namespace) -> int:
     """Print the page of a run; for the name or the folder of a study its table."""
     changes = thresholds(args.overrides)
     if (study := meant_study(Path(args.root), args.target)) is not None:
-        if changes or args.step is not None:
-            raise UserError(
-                f"{args.target} is a study, and its runs are judged one by one", hint="ablate show RUN"
-            )
+        if args.step is not None:
+            raise UserError(f"{args.target} is a study: --step looks into one run", hint="ablate show RUN")
+        if changes:
+            place = [] if args.root == "runs" else ["--root", args.root]
+            again = shlex.join(["ablate", "report", args.target, *args.overrides, *place])
+            raise UserError(f"{args.target} is a study: its report judges all of its runs again", hint=again)
         _show_study(*study)
         return ALL_DONE
     folder = _find(Path(args.root), args.target)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE
 from ablate.cli.studies import existing_study
+from ablate.config import UserError
+from ablate.record import find_studies
 from ablate.view import StudyStatus, emit, mirror_notes, read_study_status, status_lines, status_tables
 
 QUIET_S = 30.0  # a launch takes some seconds to its first run, and between two tries of a run
@@ -13,6 +15,9 @@ QUIET_S = 30.0  # a launch takes some seconds to its first run, and between two 
 
 def run(args: argparse.Namespace) -> int:
     """Print it once, or again and again until nothing runs."""
+    if args.study is None:
+        known = ", ".join(find_studies(Path(args.root))) or f"there are no studies below {args.root}"
+        raise UserError("status of which study?", allowed=known, hint="ablate status STUDY")
     root, study = existing_study(Path(args.root), args.study)
     quiet = 0.0  # seconds since a run was last seen at work
     while True:

@@ -98,7 +98,7 @@ def _show(the_plan: Plan) -> None:
     present = {run.run_id: run for run in whole.runs}
     asked = [present[run_id] for run_id in ids if run_id in present]
     results = whole if len(asked) == len(whole.runs) else Results.of(asked)
-    command = answer_command(the_plan.root / the_plan.study, the_plan.study)
+    command = answer_command(the_plan.root / the_plan.study, the_plan.study, whole.runs)
     analysis = Analysis.of(results)
     show_study(results, f"study {the_plan.study}", command, analysis)
     counts = Counter(r.verdict or r.state for r in asked)

@@ -11,12 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ablate import __version__
-from ablate.config import Config, FieldClass, fields, flatten, parse, to_dict
-from ablate.config.resolve import unresolve
+from ablate.config import Config, flatten, to_dict
 from ablate.record import Run, finite
-from ablate.view import Arms, RunFacts, clean, number, value, with_bias_words
+from ablate.view import Arms, RunFacts, clean, differing, number, value, with_bias_words
 from ablate.view.arms import BIAS, short_names
-from ablate.view.configs import shown
 from ablate.view.text import as_mapping
 
 ID_LENGTH, TAG_LENGTH, NAME_LENGTH = 64, 64, 128
@@ -87,15 +85,6 @@ def rerun_commands(config: Config, facts: RunFacts) -> tuple[str, str]:
     """Repeat it from its folder; and from nothing, with every setting that defines it and is no default."""
     words = ["ablate", "train", *differing(config)]
     return f"ablate rerun {facts.study}/{facts.run_id}", shlex.join(words)
-
-
-def differing(config: Config) -> list[str]:
-    """The overrides that make this experiment out of the defaults: `key=value`, derived settings left out."""
-    asked, default = flatten(unresolve(config)), flatten(unresolve(parse({})))
-    keys = [f.key for f in fields() if f.klass is FieldClass.science or f.rules.get("content")]
-    asked[BIAS] = shown(flatten(config), BIAS)
-    default[BIAS] = shown(flatten(parse({})), BIAS)
-    return [f"{key}={value(asked[key])}" for key in keys if asked[key] != default[key]]
 
 
 def _notes(config: Config, facts: RunFacts) -> str:

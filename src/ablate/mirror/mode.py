@@ -55,7 +55,7 @@ def resolve_mode(
             return Resolved(TrackerMode.online, "an API key was found")
         return Resolved(TrackerMode.offline, "no API key was found")
     if mode is TrackerMode.online:
-        require_key(environ)
+        require_key(environ, "wandb login, or tracker.mode=offline")
     return Resolved(mode, who)
 
 
@@ -77,13 +77,15 @@ def check_address(environ: Mapping[str, str] = os.environ) -> None:
         )
 
 
-def require_key(environ: Mapping[str, str] = os.environ) -> None:
-    """Raise UserError if no key is found, or WANDB_BASE_URL says no service that it could be for."""
+def require_key(
+    environ: Mapping[str, str] = os.environ, hint: str = "wandb login, or WANDB_API_KEY=…"
+) -> None:
+    """Raise UserError, with `hint`, if no key is found, or WANDB_BASE_URL says no service it could be for."""
     check_address(environ)
     if not has_key(environ):
         raise UserError(
             "no W&B API key was found (WANDB_API_KEY, or what `wandb login` leaves)",
-            hint="wandb login, or tracker.mode=offline",
+            hint=hint,
         )
 
 

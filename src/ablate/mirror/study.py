@@ -49,7 +49,7 @@ def study_id(study: str) -> str:
 
 def study_page(results: Results, root: Path, study: str, tracker: TrackerConfig) -> StudyPage:
     """Pure: everything but the page and the figures, which are drawn when they are sent."""
-    command = answer_command(root / study, study)
+    command = answer_command(root / study, study, results.runs)
     facts = Facts(
         id=study_id(study),
         project=tracker.project or study,
@@ -125,7 +125,7 @@ def _media(page: StudyPage, results: Results, root: Path) -> dict[str, Any]:
 
     study = str(page.facts.config["study"])
     analysis = Analysis.of(results)
-    text = report_page(results, analysis, study, answer_command(root / study, study))
+    text = report_page(results, analysis, study, answer_command(root / study, study, results.runs))
     tables = {
         f"tables/{name}": wandb.Table(columns=list(tab.columns), data=[list(row) for row in tab.rows])
         for name, tab in page.tables.items()

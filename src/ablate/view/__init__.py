@@ -1,5 +1,6 @@
 """What people see: tables from plain rows, progress, and the pages of `ablate ls`, `show` and `sweep`."""
 
+from ablate.view.afresh import differing
 from ablate.view.analysis import Analysis
 from ablate.view.answer import answer
 from ablate.view.arms import Factor, arm_label, bias_words, factors, with_bias_words
@@ -65,6 +66,7 @@ __all__ = [
     "comparison_lines",
     "cost_words",
     "differences",
+    "differing",
     "duration",
     "emit",
     "export_figures",

@@ -98,6 +98,7 @@ class Analysis:
     floors: Mapping[Response, Floors]
     placebos: tuple[tuple[str, str], ...]
     seeds: int  # that enter the contrasts (or the arms' estimates, where nothing is compared), at most
+    rates: int  # of the grid
 
     @classmethod
     def of(cls, results: Results) -> "Analysis":
@@ -119,12 +120,18 @@ class Analysis:
             floors=floors,
             placebos=placebos,
             seeds=max((e.n for e in entered), default=0),
+            rates=len(study.rates),
         )
 
     @property
     def infers(self) -> bool:
         """Are there seeds enough for intervals and tests?"""
         return self.seeds >= INFERENCE_SEEDS
+
+    @property
+    def telling(self) -> tuple[Response, ...]:
+        """The responses that say something, the foremost first: one rate has no edge and no sensitivity."""
+        return tuple(Response) if self.rates > 1 else (Response.best_loss, Response.unstable)
 
     def of_response(self, response: Response) -> list[Row]:
         """The contrasts of one response, in order: main effects, then interactions."""

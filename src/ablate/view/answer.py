@@ -4,20 +4,22 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ablate.stats import INFERENCE_SEEDS, Bound, Response
+from ablate.verdict import Kind
 from ablate.view.analysis import Analysis, Row
 from ablate.view.results import Results
-from ablate.view.text import number, plural
+from ablate.view.text import loss, number, plural
 from ablate.view.words import NAMES, SIGNS, amount, change, effect_words, p_words, size
 
 LISTED = 4  # levels of one factor, or seeds, named in a sentence
+UNSTABLE = (Kind.diverged, Kind.collapsed)
 CENSORED = "; edges beyond the rates tried enter at their limit"
 
 
 def answer(results: Results, analysis: Analysis, command: str) -> list[str]:
     """Three sentences: the headline factor, the largest difference, and how sure that is.
 
-    The headline factor is the first one; its response is LR½ wherever that is known. `command` asks for
-    seeds enough to infer.
+    The headline factor is the first one; its response is LR½ wherever that is known, the final loss where
+    there is one rate. A single run has two sentences. `command` asks for seeds enough to infer.
     """
     finished = [r for r in results.runs if r.verdict is not None]
     if not finished:
@@ -28,11 +30,12 @@ def answer(results: Results, analysis: Analysis, command: str) -> list[str]:
             f"For an answer: {command}",
         ]
     if not analysis.infers:
-        return [_description(len(finished), analysis, command), _seen(analysis), _verdicts(results)]
+        counts = [] if len(finished) == 1 else [_verdicts(results)]
+        return [_description(len(finished), analysis, command), _seen(results, analysis), *counts]
     if not analysis.rows and analysis.placebos:
         return [*_null(analysis), _verdicts(results)]
     if not analysis.rows:
-        return [_alone(analysis), _verdicts(results), "There is one arm, so nothing is compared."]
+        return [_alone(results, analysis), _verdicts(results), "There is one arm, so nothing is compared."]
     return [_headline(analysis), _largest(analysis), _family(analysis)]
 
 
@@ -44,21 +47,32 @@ def _description(finished: int, analysis: Analysis, command: str) -> str:
     )
 
 
-def _seen(analysis: Analysis) -> str:
-    """The largest difference of these runs, seed by seed, without a claim."""
-    rows = [r for r in _mains(analysis) if r.effect.estimate.n]
+def _seen(results: Results, analysis: Analysis) -> str:
+    """What the first factor does in these runs and the largest difference, seed by seed, without a claim."""
+    mains = _mains(analysis)
+    rows = [r for r in mains if r.effect.estimate.n]
     if not rows:
-        return _alone(analysis)
-    row = max(rows, key=lambda r: abs(r.effect.estimate.mean))
+        return _alone(results, analysis)
+    name, factor = _name(rows[0].contrast.response, analysis), mains[0].contrast.of[0][0]
+    row = _most(rows)
+    largest = f"the largest difference in {name} is {_which(row)}: {_by_seed(row)}."
+    if row.contrast.of[0][0] == factor:
+        return f"In these runs {largest}"
+    own = [r for r in rows if r.contrast.of[0][0] == factor]
+    if not own:
+        return f"In these runs no difference in {name} is known for {factor}; {largest}"
+    most = f" (the most of its {len(own)} contrasts)" if len(own) > 1 else ""
+    headline = _most(own)
+    return f"In these runs {_which(headline)}{most} changes {name} by {_by_seed(headline)}; {largest}"
+
+
+def _by_seed(row: Row) -> str:
     response, found = row.contrast.response, row.effect.estimate
     seeds = [
         f"{change(response, d)} in seed {seed}"
         for seed, d in [*zip(found.seeds, found.per_seed, strict=True)][:LISTED]
     ]
-    return (
-        f"In these runs the largest difference in {NAMES[response]} is {_which(row)}: "
-        f"{SIGNS[found.bound]}{change(response, found.mean)} ({', '.join(seeds)}{_censored(row)})."
-    )
+    return f"{SIGNS[found.bound]}{change(response, found.mean)} ({', '.join(seeds)}{_censored(row)})"
 
 
 def _headline(analysis: Analysis) -> str:
@@ -68,18 +82,18 @@ def _headline(analysis: Analysis) -> str:
     response, factor = rows[0].contrast.response, rows[0].contrast.of[0][0]
     found = [r for r in rows if r.found]
     if found:
-        row = max(found, key=lambda r: abs(r.effect.estimate.mean))
+        row = _most(found)
         others = (
             f"; of its {len(rows)} contrasts {len(found)} {_are(len(found))} detectable"
             if len(rows) > 1
             else ""
         )
-        return f"{_claim(row)}{others}."
+        return f"{_claim(row, analysis)}{others}."
     known = [r for r in rows if r.effect.estimate.n]
     listed = [f"{r.contrast.of[0][1]} {effect_words(response, r.effect)}" for r in known[:LISTED]]
     more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
     return (
-        f"{factor}: no detectable difference in {NAMES[response]} at this scale: against "
+        f"{factor}: no detectable difference in {_name(response, analysis)} at this scale: against "
         f"{rows[0].contrast.against[0][1]}, {', '.join(listed)}{more} ({_how(known)}){_could(known)}."
     )
 
@@ -90,24 +104,25 @@ def _largest(analysis: Analysis) -> str:
     first = mains[0].contrast.of[0][0]
     places = [
         [r for r in mains if r.contrast.of[0][0] != first],
-        *([r for r in analysis.of_response(x) if r.main] for x in Response),
+        *([r for r in analysis.of_response(x) if r.main] for x in analysis.telling),
     ]
     told = _told(analysis)
     for rows in places:
         found = [r for r in rows if r.found and r is not told]
         if found:
-            return f"{_claim(max(found, key=lambda r: abs(r.effect.estimate.mean)))}."
+            return f"{_claim(_most(found), analysis)}."
     known = [r for r in (places[0] or mains) if r.effect.estimate.n]
     if not known:
-        return f"No other contrast in {NAMES[mains[0].contrast.response]} has values."
+        return f"No other contrast in {_name(mains[0].contrast.response, analysis)} has values."
     names = ", ".join(dict.fromkeys(r.contrast.of[0][0] for r in known))
-    return f"Nor is any other difference in LR½ or the losses detectable ({names}){_could(known)}."
+    measures = "LR½ or the losses" if analysis.rates > 1 else "the losses"
+    return f"Nor is any other difference in {measures} detectable ({names}){_could(known)}."
 
 
 def _told(analysis: Analysis) -> Row | None:
     mains = _mains(analysis)
     rows = [r for r in mains if r.contrast.of[0][0] == mains[0].contrast.of[0][0] and r.found]
-    return max(rows, key=lambda r: abs(r.effect.estimate.mean), default=None)
+    return _most(rows) if rows else None
 
 
 def _family(analysis: Analysis) -> str:
@@ -124,59 +139,68 @@ def _family(analysis: Analysis) -> str:
     floor = analysis.floors[_mains(analysis)[0].contrast.response]
     if floor.main is None:
         return f"{words}; there is no placebo arm, so the noise floor of paired effects is not known."
-    n = max(r.effect.estimate.n for r in tested) if tested else 0
+    n, name = max((r.effect.estimate.n for r in tested), default=0), _name(floor.response, analysis)
     return (
-        f"{words}; the placebo, which computes the same function, differs in {NAMES[floor.response]} by at "
-        f"most {size(floor.response, floor.main.largest)} in a seed, a band of "
+        f"{words}; the placebo, which computes the same function, differs in {name} by at most "
+        f" {size(floor.response, floor.main.largest)} in a seed, a band of "
         f"{size(floor.response, floor.main.band(n))} for means of {n} seeds."
     )
 
 
 def _null(analysis: Analysis) -> tuple[str, str]:
     """A study of nothing but placebos: its differences are the noise floor."""
-    floor = analysis.floors[Response.edge]
-    arm, like, effect = floor.pairs[0]
-    other = analysis.floors[Response.best_loss].pairs[0][2]
-    n = effect.estimate.n
+    told = (Response.edge, Response.best_loss) if analysis.rates > 1 else (Response.best_loss,)
+    arm, like, effect = analysis.floors[told[0]].pairs[0]
+    words = ", ".join(f"{_name(x, analysis)} {effect_words(x, analysis.floors[x].pairs[0][2])}" for x in told)
+    largest = size(told[0], max(map(abs, effect.estimate.per_seed), default=None))
     return (
-        f"{arm} computes the same function as {like}, so nothing but noise tells them apart: LR½ "
-        f"{effect_words(Response.edge, effect)}, loss at best lr {effect_words(Response.best_loss, other)} "
-        f"(95 % paired intervals, n = {n} seeds).",
-        f"That is the noise floor: in a single seed LR½ differs by up to "
-        f"{size(Response.edge, max(map(abs, effect.estimate.per_seed), default=None))}.",
+        f"{arm} computes the same function as {like}, so nothing but noise tells them apart: {words} "
+        f"(95 % paired intervals, n = {effect.estimate.n} seeds).",
+        f"That is the noise floor: in a single seed {_name(told[0], analysis)} differs by up to {largest}.",
     )
 
 
-def _alone(analysis: Analysis) -> str:
+def _alone(results: Results, analysis: Analysis) -> str:
     """A single arm, or arms without a contrast: what is known of the first."""
+    finished = [r for r in results.runs if r.verdict is not None]
+    if len(finished) == 1:
+        (run,) = finished
+        where = f"lr {number(run.lr, 6)}, seed {run.seed}"
+        return f"The one finished run ({where}) is {results.word(run)}: final val {loss(run.val)}."
     if not analysis.arms:
         return "No arm has a run that can be read."
-    first = analysis.arms[0]
-    found = first.estimates[Response.edge]
+    first, response = analysis.arms[0], analysis.telling[0]
+    of = "" if first.arm.title == "all runs" else f" of {first.arm.title}"
+    found = first.estimates[response]
     if not found.n:
-        return f"No edge of {first.arm.title} is known within the rates tried."
-    values = ", ".join(f"{amount(Response.edge, x)}" for x in found.per_seed[:LISTED])
+        missing = "edge" if response is Response.edge else "final loss below the one at step 0"
+        return f"No {missing}{of} is known within the rates tried."
+    name = f"{_name(response, analysis)[:1].upper()}{_name(response, analysis)[1:]}{of}"
     interval = found.interval
     if interval is None:
-        return f"LR½ of {first.arm.title}: {SIGNS[found.bound]}{values} ({plural(found.n, 'seed')})."
-    low, high = amount(Response.edge, interval.low), amount(Response.edge, interval.high)
+        values = ", ".join(f"{amount(response, x)}" for x in found.per_seed[:LISTED])
+        return f"{name}: {SIGNS[found.bound]}{values} ({plural(found.n, 'seed')})."
+    low, high = amount(response, interval.low), amount(response, interval.high)
     return (
-        f"LR½ of {first.arm.title} is {SIGNS[found.bound]}{amount(Response.edge, found.mean)} (95 % "
-        f"{interval.kind} interval {low} to {high}, n = {found.n} seeds)."
+        f"{name} is {SIGNS[found.bound]}{amount(response, found.mean)} (95 % {interval.kind} interval "
+        f"{low} to {high}, n = {found.n} seeds)."
     )
 
 
 def _verdicts(results: Results) -> str:
+    """`Of 9 finished runs 3 are unstable (2 collapsed, 1 diverged); 5 are stable, 1 spiked.`"""
     finished = [r for r in results.runs if r.verdict is not None]
-    unstable = sum(r.verdict in ("diverged", "collapsed") for r in finished)
     counts = Counter(str(r.verdict) for r in finished)
-    return (
-        f"Of {plural(len(finished), 'finished run')} {unstable} {_are(unstable)} unstable (diverged "
-        f"or collapsed): {_counted(counts)}."
-    )
+    lost = Counter({word: n for word, n in counts.items() if word in UNSTABLE})
+    rest = (counts - lost).most_common()
+    unstable = lost.total()
+    share = f"{unstable} {_are(unstable)} unstable ({_counted(lost)})" if unstable else "none is unstable"
+    others = [f"{n} {word}" if place else f"{n} {_are(n)} {word}" for place, (word, n) in enumerate(rest)]
+    end = f"; {', '.join(others)}" if others else ""
+    return f"Of {plural(len(finished), 'finished run')} {share}{end}."
 
 
-def _claim(row: Row) -> str:
+def _claim(row: Row, analysis: Analysis) -> str:
     response, found = row.contrast.response, row.effect.estimate
     interval = found.interval
     floor = f", noise floor {size(response, row.floor)}" if row.floor is not None else ""
@@ -186,7 +210,7 @@ def _claim(row: Row) -> str:
         low, high = change(response, interval.low), change(response, interval.high)
         bounds = f"95 % paired {interval.kind} interval {low} to {high}"
     return (
-        f"With {_which(row)} {NAMES[response]} changes by "
+        f"With {_which(row)} {_name(response, analysis)} changes by "
         f"{SIGNS[found.bound]}{change(response, found.mean)} ({bounds}, n = {found.n} seeds, Holm-adjusted "
         f"p {p_words(row.holm)}{floor}{_censored(row)})"
     )
@@ -221,11 +245,20 @@ def _censored(*rows: Row) -> str:
 
 def _mains(analysis: Analysis) -> list[Row]:
     """Main effects in the first response for which there are numbers; the first response's if none has."""
-    for response in Response:
+    for response in analysis.telling:
         rows = [r for r in analysis.of_response(response) if r.main]
         if any(r.effect.estimate.n for r in rows):
             return rows
-    return [r for r in analysis.of_response(next(iter(Response))) if r.main]
+    return [r for r in analysis.of_response(analysis.telling[0]) if r.main]
+
+
+def _most(rows: Sequence[Row]) -> Row:
+    return max(rows, key=lambda r: abs(r.effect.estimate.mean))
+
+
+def _name(response: Response, analysis: Analysis) -> str:
+    """What a response is called; at a single rate there is no best one."""
+    return "final loss" if response is Response.best_loss and analysis.rates == 1 else NAMES[response]
 
 
 def _counted(counts: Counter[str]) -> str:

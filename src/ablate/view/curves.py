@@ -69,16 +69,22 @@ class Against:
     sites: Mapping[str, float]  # largest over the blocks; infinite where not finite
 
 
-def read_outputs(folder: RunFolder) -> dict[str, Floats]:
-    """Output L2 of every linear, row t = step t; nothing if rows are absent, unreadable or have gaps."""
+def read_outputs(folder: RunFolder, ended: bool = False) -> tuple[dict[str, Floats], str]:
+    """Output L2 of every linear, row t = step t; nothing if rows are absent, unreadable or have gaps.
+
+    And why rows cannot be read, "" if they can. `ended`: the run has a verdict, so it must have rows.
+    """
     try:
         series = Run(folder).series()
-    except (OSError, UserError):
-        return {}
+    except (OSError, UserError) as error:
+        return {}, (error.strerror if isinstance(error, OSError) else None) or str(error).splitlines()[0]
     steps = series.steps
-    if not steps.size or steps[0] != 0 or steps[-1] != steps.size - 1:
-        return {}
-    return {name.removeprefix(OUT): series.column(name) for name in series.columns if name.startswith(OUT)}
+    if not steps.size:
+        return {}, f"{folder.metrics().name} is missing or empty" if ended else ""
+    if steps[0] != 0 or steps[-1] != steps.size - 1:
+        return {}, f"{folder.metrics().name} begins late or has gaps"
+    names = [name for name in series.columns if name.startswith(OUT)]
+    return {name.removeprefix(OUT): series.column(name) for name in names}, ""
 
 
 def read_biases(folder: RunFolder) -> dict[str, BiasCourse]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ablate.config import VerdictConfig, flatten, parse
 from ablate.record import Run, State
 from ablate.sweep import nearest_checkpoint
-from ablate.verdict import Verdict
+from ablate.verdict import Kind, Verdict
 from ablate.view.around import check_step, course_table, fastest_table, growth_around, probes_table
 from ablate.view.configs import differences
 from ablate.view.facts import RunFacts
@@ -15,6 +15,8 @@ from ablate.view.reruns import compared, original, reruns_table
 from ablate.view.table import Table, table
 from ablate.view.text import loss, one_line, value
 
+UNSTABLE = (Kind.diverged, Kind.collapsed)
+CLOSER = "(to begin closer, train with run.keep=ring and a small run.checkpoint_every: docs/rerun.md)"
 OUTPUTS = 2  # linears whose outputs stand beside the probes
 
 
@@ -91,7 +93,10 @@ def _again(facts: RunFacts) -> list[tuple[str, str]]:
     """The commands that repeat the run: the whole of it, and from before its breakdown."""
     repeat = f"ablate rerun {shlex.quote(str(facts.folder.path))}"
     if (onset := _onset(facts)) is None:
-        return [("repeat", repeat)]
+        if facts.verdict not in UNSTABLE:
+            return [("repeat", repeat)]
+        look = f"{repeat} --from-step 0"
+        return [("repeat", repeat), ("look into it", look), ("", "(probes every step, from the start)")]
     before = max(0, onset - 1)
     start = nearest_checkpoint(facts.folder, before)
     begins = "step 0: no checkpoint remains" if start is None else f"the checkpoint of step {start}"
@@ -99,6 +104,7 @@ def _again(facts: RunFacts) -> list[tuple[str, str]]:
         ("repeat", repeat),
         ("look into it", f"{repeat} --from-step {before}"),
         ("", f"(probes every step; begins at {begins})"),
+        *([("", CLOSER)] if start is None else []),
     ]
 
 

@@ -80,6 +80,7 @@ class Results:
     twins: Mapping[str, RunFacts]  # the stable twin of every run that has one and is not one
     curves: Mapping[str, Curves]  # of every run of an arm
     against: Mapping[str, Against]  # of runs with a twin whose rows both have outputs
+    unreadable: tuple[tuple[RunFacts, str], ...] = ()  # runs without readable rows: verdict and losses stand
 
     @classmethod
     def of(cls, runs: Sequence[RunFacts]) -> "Results":
@@ -103,7 +104,7 @@ class Results:
         by_id = {r.run_id: r for r in kept}
         twins = {run: by_id[twin] for run, twin in study.twins.items()}
         lines = sum(len(pts) for pts in by_arm.values())
-        courses, compared = _courses(
+        courses, compared, unreadable = _courses(
             [r for arm in found for p in arm.points for r in p.runs],
             twins,
             max(LEAST_POINTS, min(LINE_POINTS, FIGURE_POINTS // max(1, lines))),
@@ -120,6 +121,7 @@ class Results:
             twins=twins,
             curves=courses,
             against=compared,
+            unreadable=unreadable,
         )
 
     @property
@@ -268,17 +270,20 @@ def _levels(runs: Sequence[RunFacts], arms: Arms) -> dict[str, dict[str, str]]:
 
 def _courses(
     runs: Sequence[RunFacts], twins: Mapping[str, RunFacts], points: int
-) -> tuple[dict[str, Curves], dict[str, Against]]:
+) -> tuple[dict[str, Curves], dict[str, Against], tuple[tuple[RunFacts, str], ...]]:
     """Read every run once, each twin before those that it is compared with; only thinned courses are kept."""
     groups: dict[str, list[RunFacts]] = {}
     for run in runs:
         groups.setdefault(twins[run.run_id].run_id if run.run_id in twins else run.run_id, []).append(run)
     found: dict[str, Curves] = {}
     compared: dict[str, Against] = {}
+    unreadable = []
     for twin_id, members in groups.items():
         twin: Mapping[str, Floats] = {}
         for run in sorted(members, key=lambda r: r.run_id != twin_id):
-            outputs = read_outputs(run.folder)
+            outputs, trouble = read_outputs(run.folder, ended=run.verdict is not None)
+            if trouble:
+                unreadable.append((run, trouble))
             planned = as_float(run.flat.get("optim.steps")) or 0
             biases = read_biases(run.folder) if run.flat.get(BIAS) else {}
             found[run.run_id] = curves(outputs, int(planned), biases, points)
@@ -286,4 +291,4 @@ def _courses(
                 twin = outputs
             elif outputs and twin:
                 compared[run.run_id] = against(outputs, twin)
-    return found, compared
+    return found, compared, tuple(unreadable)

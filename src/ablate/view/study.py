@@ -8,13 +8,16 @@ from pathlib import Path
 
 from ablate.config import UserError
 from ablate.record import read_json
+from ablate.view.afresh import sweep_of
 from ablate.view.facts import RunFacts
 from ablate.view.results import ArmResult, Point, Results
 from ablate.view.table import Table, table
 from ablate.view.text import loss, number, plural, rate, rate_span
 
+LISTED_RUNS = 8  # runs named in a note
 LISTED_SEEDS = 3  # up to so many, verdicts that differ are listed seed by seed
 ANSWER = "seed=range(0,8)"
+REPEAT = "repeat the runs with other seeds, each with its own settings, until there are eight"
 
 
 def study_table(runs: Sequence[RunFacts], title: str | None = None) -> Table:
@@ -67,6 +70,13 @@ def reading_notes(results: Results) -> list[str]:
     if results.left_out:
         reasons = ", ".join(dict.fromkeys(why for _, why in results.left_out))
         notes.append(f"{plural(len(results.left_out), 'run')} left out: {reasons}.")
+    if results.unreadable:
+        named = [f"{r.folder.name} ({why})" for r, why in results.unreadable[:LISTED_RUNS]]
+        more = len(results.unreadable) - len(named)
+        notes.append(
+            f"The rows of {plural(len(results.unreadable), 'run')} cannot be read, so no curve and no growth "
+            f"is shown of: {', '.join(named)}{f' and {more} more' if more else ''}."
+        )
     if len(results.rates) > 1 and not results.even_grid:
         notes.append(
             "The rates are not evenly spaced on a log scale: the LR sensitivity weighs crowded ones more."
@@ -79,13 +89,16 @@ def reading_notes(results: Results) -> list[str]:
     return notes
 
 
-def answer_command(home: Path, study: str) -> str:
-    """The study's newest request, asking for eight seeds."""
+def answer_command(home: Path, study: str, runs: Sequence[RunFacts] = ()) -> str:
+    """The study's newest request, asking for eight seeds; without one, the sweep over the runs' own settings.
+
+    `REPEAT`, words and no command, where no sweep asks for just these runs.
+    """
     try:
         newest = max((home / "requests").glob("*.json"), key=lambda path: path.name)
         argv = [str(word) for word in read_json(newest)["argv"]]
     except (ValueError, OSError, KeyError, TypeError, UserError):
-        argv = ["ablate", "sweep", f"study={study}"]
+        return sweep_of(runs, study, ANSWER) or REPEAT
     kept = [word for word in argv if not word.startswith(("seed=", "sweep.redo=", "sweep.jobs="))]
     return shlex.join([*kept, ANSWER])
 

@@ -42,6 +42,7 @@ def heading(results: Results, study: str, judged: str) -> str:
     if finished < len(results.runs):
         parts.append(note(f"{finished} of {len(results.runs)} runs have finished: what follows is partial."))
     parts.append(_left_out(results))
+    parts.append(_unreadable(results))
     parts.append(_failures([r for r in results.runs if r.state in ("failed", "killed")]))
     notes = dict.fromkeys(str(r.flat.get("run.notes") or "") for r in results.runs)
     parts += [f"<p>Notes: {text(words, 2000)}</p>" for words in list(notes)[:5] if words]
@@ -133,6 +134,18 @@ def _failures(failed: Sequence[RunFacts]) -> str:
         f"{r.slug} ({r.run_id}), {r.state}: {one_line(r.reason or 'unknown')[:300]}" for r in failed[:LISTED]
     ]
     return _warning(f"{plural(len(failed), 'run')} failed or killed:", items, len(failed))
+
+
+def _unreadable(results: Results) -> str:
+    found = results.unreadable
+    if not found:
+        return ""
+    items = [f"{r.slug} ({r.run_id}): {one_line(why)[:300]}" for r, why in found[:LISTED]]
+    words = (
+        f"The rows of {plural(len(found), 'run')} cannot be read: verdict and losses are in the tables, "
+        "curves and growth are not shown."
+    )
+    return _warning(words, items, len(found))
 
 
 def _left_out(results: Results) -> str:

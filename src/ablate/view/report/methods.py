@@ -17,8 +17,9 @@ DEFINITIONS = (
         "Verdict",
         "A function of the recorded curve (docs/verdicts.md). Diverged: not finite, or it ends where it "
         "began (the cap of Wortsman et al. 2023, arXiv 2309.14322), or it gave back most of its gain. "
-        "Collapsed: it ends at the unigram. Unstable: diverged or collapsed. Impaired: stable or spiked, "
-        "but final val above ℓ* + ½(u − ℓ*).",
+        "Collapsed: it ends near the unigram: learned early and got no further, or blew up and came back "
+        "towards it, up to half the gap l0 − u above. Unstable: diverged or collapsed. Impaired: stable or "
+        "spiked, but final val above ℓ* + ½(u − ℓ*).",
     ),
     (
         "ℓ*, u, l0",

@@ -13,7 +13,7 @@ from ablate.view.report.tables import (
     undetected_table,
 )
 from ablate.view.results import Point, Results
-from ablate.view.study import results_table
+from ablate.view.study import REPEAT, results_table
 from ablate.view.text import loss, number, plural
 from ablate.view.words import NAMES
 
@@ -34,8 +34,9 @@ PARTS = (
     "level of the loss."
 )
 FEW_EFFECTS = (
-    "Mean difference against the first level, one number a seed, averaged over the other factors; × "
-    f"between two contrasts: their interaction. Fewer than {INFERENCE_SEEDS} seeds: no interval, no test."
+    "Difference against the first level, averaged over the other factors: the mean over the seeds, and that "
+    f"of each seed. × between two contrasts: their interaction. Fewer than {INFERENCE_SEEDS} seeds: no "
+    "interval, no test."
 )
 EFFECTS = (
     "Difference against the first level, one number a seed, averaged over the other factors; × between two "
@@ -109,7 +110,7 @@ def undetected_section(analysis: Analysis, command: str) -> str:
     elif not analysis.infers:
         words = note(
             f"Nothing was tested: {plural(analysis.seeds, 'complete seed')}. For an answer: {command}",
-            command,
+            "" if command == REPEAT else command,
         )
     elif not tab.rows:
         words = paragraph("Every contrast that was tested is detectable.")

@@ -51,13 +51,17 @@ def responses_table(analysis: Analysis) -> Table:
 
 
 def effects_table(analysis: Analysis, response: Response) -> Table:
-    """The contrasts of one response with interval, tests and attainable levels, Holm's p, MDE and floor."""
+    """The contrasts of one response with interval, tests and attainable levels, Holm's p, MDE and floor.
+
+    Without intervals (too few seeds) with the difference in every seed instead.
+    """
     rows = [
         (
             r.contrast.name,
             effect_words(response, r.effect),
             "yes" if r.found else "no" if r.holm is not None else "-",
             span(response, r.effect.flip_interval, True),
+            "" if analysis.infers else _each(response, r),
             str(r.effect.estimate.n),
             p_words(None if r.effect.t is None else r.effect.t.p),
             _tested(r.effect.flip),
@@ -70,10 +74,10 @@ def effects_table(analysis: Analysis, response: Response) -> Table:
         for r in analysis.of_response(response)
     ]
     columns = (
-        "contrast", "effect, 95 %", "detectable", "flip 95 %", "n", "p t", "p flip (least)", "p sign (least)",
-        "p Holm", "MDE", "floor", "seeds",
+        "contrast", "effect, 95 %" if analysis.infers else "effect", "detectable", "flip 95 %", "each seed",
+        "n", "p t", "p flip (least)", "p sign (least)", "p Holm", "MDE", "floor", "seeds",
     )  # fmt: skip
-    return _without_empty(table(columns, rows, title=f"Effects on {NAMES[response]}", right=columns[4:11]))
+    return _without_empty(table(columns, rows, title=f"Effects on {NAMES[response]}", right=columns[5:12]))
 
 
 def floor_table(analysis: Analysis) -> Table:
@@ -105,7 +109,8 @@ def floor_table(analysis: Analysis) -> Table:
         rows.append(
             (NAMES[response], "disjoint seeds of the first arm (unpaired)", floor.n, band, largest, "")
         )
-    columns = ("measure", "what", "n", "mean [95 %] or band", "largest", "each seed")
+    middle = "mean [95 %] or band" if analysis.infers else "mean"
+    columns = ("measure", "what", "n", middle, "largest", "each seed")
     return table(columns, rows, title="Noise floor", right=("n",))
 
 
@@ -146,6 +151,13 @@ def runs_table(results: Results) -> Table:
         )  # fmt: skip
     columns = ("arm", "lr", "seed", "verdict", "final val", "why", "folder", "again")
     return table(columns, rows, title="Every run", right=("lr", "seed", "final val"))
+
+
+def _each(response: Response, row: Row) -> str:
+    """`0: ×1.20 · 1: ×1.10`: the difference in every seed."""
+    found = row.effect.estimate
+    pairs = zip(found.seeds, found.per_seed, strict=True)
+    return " · ".join(f"{seed}: {change(response, x)}" for seed, x in pairs)
 
 
 def _best(a: ArmAnswer) -> str:

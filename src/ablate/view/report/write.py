@@ -32,7 +32,7 @@ from ablate.view.report.methods import methods_section
 from ablate.view.report.overview import floor_section, runs_section, tables_section, undetected_section
 from ablate.view.report.provenance import Provenance
 from ablate.view.results import Results
-from ablate.view.study import answer_command
+from ablate.view.study import REPEAT, answer_command
 
 PAGE = "index.html"
 HERE = Path(__file__).parent
@@ -61,7 +61,8 @@ def write_report(
     found = results or study_results(root, study)
     home = root / study
     target = out or home / PAGE
-    page = report_page(found, analysis or Analysis.of(found), study, answer_command(home, study), judged)
+    command = answer_command(home, study, found.runs)
+    page = report_page(found, analysis or Analysis.of(found), study, command, judged)
     _put(page, target)
     return target
 
@@ -194,6 +195,8 @@ def _ids(plate: Plate | None) -> list[str]:
 
 
 def _with_code(sentence: str, command: str) -> str:
+    if command == REPEAT:
+        return text(sentence)
     return text(sentence).replace(text(command), f"<code>{text(command)}</code>")
 
 
