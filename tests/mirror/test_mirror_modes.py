@@ -197,5 +197,6 @@ def test_no_time_to_sync_is_2_and_the_mirror_takes_it_as_its_setting_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["wandb", "sync", "s", "--timeout", "0"]) == 2
+    assert "argument --timeout: '0'" in capsys.readouterr().err
     assert main(["wandb", "mirror", "nope", "--finish-timeout", "0"]) == 2  # for want of the study
     assert "argument --finish-timeout" not in capsys.readouterr().err
