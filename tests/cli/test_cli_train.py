@@ -85,7 +85,7 @@ def check_show(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-de
     for name in ("t", "t/", "runs/t", str(Path("runs/t").resolve())):
         assert re.search(r"study t\narm +lr .*\n- +0\.1 ", ablate("show", name).out)
     refused = ablate("show", "t", "verdict.cap=0.1")
-    assert (refused.code, "one by one" in refused.err) == (2, True)
+    assert (refused.code, "ablate report t verdict.cap=0.1" in refused.err) == (2, True)
     replayed = ablate("show", f"t/{folder.name}", "verdict.cap=0.9", "verdict.early=0.5")
     assert re.search(rf"recorded thresholds +{summary['verdict']}", replayed.out)
     assert re.search(
