@@ -167,7 +167,8 @@ def test_study_table_names_the_fastest_growing_linear_over_the_seeds() -> None:
 def test_an_unstable_run_without_a_known_breakdown_is_looked_into_from_its_start(tmp_path: Path) -> None:
     folders = [record(tmp_path, number, verdict=word) for number, word in enumerate(("collapsed", "stable"))]
     broken, healthy = (
-        "\n".join(" ".join(row) for tab in run_page(Run(f), read_facts(f)) for row in tab.rows) for f in folders
+        "\n".join(" ".join(row) for tab in run_page(Run(f), read_facts(f)) for row in tab.rows)
+        for f in folders
     )
     assert f"ablate rerun {folders[0].path} --from-step 0" in broken
     assert "--from-step" not in healthy
