@@ -224,7 +224,8 @@ def test_a_run_is_found_by_its_path(runs: Path, monkeypatch: pytest.MonkeyPatch)
 def test_an_ambiguous_name_lists_what_it_could_mean(runs: Path, text: str, listed: list[str]) -> None:
     with pytest.raises(UserError, match="fits 2 runs") as caught:
         find_run(runs, text)
-    assert all(name in str(caught.value) for name in listed)
+    lines = str(caught.value).splitlines()
+    assert all(sum(name in line for line in lines) == 1 for name in listed)
 
 
 @pytest.mark.parametrize(

@@ -154,8 +154,10 @@ def test_reasons_name_every_rule_that_sees_it() -> None:
     assert "first at step 604" in seen.reasons[0]
     assert "first at step 650" in seen.reasons[1]
     assert "first at step 600" in seen.reasons[2]
-    assert re.search(r"single steps more than .* first at step 600", seen.reasons[4])
+    assert re.search(r"single steps more than .* the 5 before them, first at step 600", seen.reasons[4])
     assert seen.measures["first_outlying"] == 600
+    single = judge(curve(healthy(), 1000, warmup=0.02, spikes=narrow(1000, 6.0, 1)), VerdictConfig())
+    assert re.search(r"^1 single step more than \S+ above the 5 before it, ", "\n".join(single.reasons), re.M)
 
 
 def test_a_batch_of_hard_text_is_no_spike() -> None:

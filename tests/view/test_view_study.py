@@ -31,6 +31,7 @@ def test_points_depart_from_their_stable_twin(tmp_path: Path) -> None:
     product(tmp_path, ["none", "all"], [0.001, 0.01, 0.1], [0, 1])
     shown = results_table(results(tmp_path))
     assert shown.column("departs first") == ("stable twin", "none", "o from step 2") * 2
+    assert any("Departs first: the site" in note for note in reading_notes(results(tmp_path)))
     assert shown.column("grown most")[0].startswith("b01_o ×1.00/")
     assert shown.column("grown most")[2].endswith(" ×inf")
     assert shown.column("verdict") == ("2 stable", "2 stable", "2 diverged") * 2

@@ -11,7 +11,17 @@ from ablate.cli.overrides import thresholds
 from ablate.cli.studies import meant_study
 from ablate.config import UserError, replace
 from ablate.record import Run, RunFolder, find_run, find_runs, find_studies
-from ablate.view import emit, read_facts, replayed, run_page, select, study_table
+from ablate.view import (
+    Results,
+    clean,
+    emit,
+    read_facts,
+    reading_notes,
+    replayed,
+    results_table,
+    run_page,
+    select,
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,6 +63,9 @@ def _find(root: Path, target: str) -> RunFolder:
 
 def _show_study(root: Path, study: str) -> None:
     runs = select([read_facts(folder) for folder in find_runs(root, study)])
-    emit(study_table(runs, title=f"study {study}"))
+    results = Results.of(runs)
+    emit(results_table(results, f"study {study}"))
     counts = Counter(run.verdict or run.state for run in runs)
     print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+    for note in reading_notes(results):
+        print(clean(note))

@@ -8,6 +8,7 @@ from ablate.config import UserError
 from ablate.record.folder import ID_LENGTH, RunFolder, is_name, is_run_name, study_path
 
 SHOWN = 8
+ALLOWED_INDENT = "\n" + " " * len("  allowed: ")  # one a line below what is allowed
 REQUESTS = "requests"
 
 
@@ -60,7 +61,8 @@ def find_run(root: Path, text: str) -> RunFolder:
         same = len({r.id for r in found}) == 1  # one experiment in several studies
         listed = [f"{r.study}/{r.id if same else r.name}" for r in found]
         hint = "one of these" if same else "more of the name"
-        raise UserError(f"{text!r} fits {len(found)} runs", allowed=_listing(listed), hint=hint)
+        each = _listing(listed, ALLOWED_INDENT)
+        raise UserError(f"{text!r} fits {len(found)} runs", allowed=each, hint=hint)
     raise _not_found(root, text, wanted, find_runs(root))
 
 
@@ -95,9 +97,9 @@ def _not_found(root: Path, text: str, wanted: str, runs: list[RunFolder]) -> Use
     )
 
 
-def _listing(names: list[str]) -> str:
-    more = f", … ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def _listing(names: list[str], between: str = ", ") -> str:
+    more = f"{between}… ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
+    return between.join(names[:SHOWN]) + more
 
 
 def by_id(home: Path, run_id: str) -> RunFolder | None:

@@ -72,8 +72,9 @@ def _leapt(reading: Reading) -> tuple[str, ...]:
     if not leaps.size:
         return ()
     top = rows_N[leaps[np.argmax(height_N[leaps])]]
+    steps, them = ("step", "it") if leaps.size == 1 else ("steps", "them")
     return (
-        f"{leaps.size} single steps more than {nats(limit)} above the {few} before them, "
+        f"{leaps.size} single {steps} more than {nats(limit)} above the {few} before {them}, "
         f"first at step {rows_N[leaps[0]]}; the loss reaches {nats(reading.loss_R[top])} at step {top}",
     )
 

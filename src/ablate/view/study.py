@@ -81,6 +81,12 @@ def reading_notes(results: Results) -> list[str]:
         notes.append(
             "The rates are not evenly spaced on a log scale: the LR sensitivity weighs crowded ones more."
         )
+    if results.against:
+        notes.append(
+            "Stable twin: the run of the same arm and seed at the arm's best rate; the rows of that rate say "
+            "so. Departs first: the site whose output is the first to rise above twice its twin's for good, "
+            "and the step at which it does so (several seeds: the median; n of m: in n of m seeds)."
+        )
     if results.impaired:
         notes.append(
             "Impaired: stable or spiked, but final val above ℓ* + ½(u − ℓ*), halfway from the study's best "
