@@ -142,7 +142,7 @@ def _family(analysis: Analysis) -> str:
     n, name = max((r.effect.estimate.n for r in tested), default=0), _name(floor.response, analysis)
     return (
         f"{words}; the placebo, which computes the same function, differs in {name} by at most "
-        f" {size(floor.response, floor.main.largest)} in a seed, a band of "
+        f"{size(floor.response, floor.main.largest)} in a seed, a band of "
         f"{size(floor.response, floor.main.band(n))} for means of {n} seeds."
     )
 
