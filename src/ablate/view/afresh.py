@@ -13,6 +13,8 @@ from ablate.view.configs import shown
 from ablate.view.facts import RunFacts
 from ablate.view.text import value
 
+MOST = 100  # runs whose configuration files are read for a command; no one typed more commands than that
+
 
 def differing(config: Config) -> list[str]:
     """The overrides that make this experiment out of the defaults: `key=value`, derived settings left out."""
@@ -23,8 +25,11 @@ def differing(config: Config) -> list[str]:
 def sweep_of(runs: Sequence[RunFacts], study: str, seeds: str) -> str | None:
     """The sweep over these runs' settings with other seeds; None where no product of settings makes them.
 
-    `seeds`: the last word, `seed=range(0,8)`. Runs whose configuration cannot be read make it None, too.
+    `seeds`: the last word, `seed=range(0,8)`. None, too, for runs whose configuration cannot be read, and for
+    more than 100 runs.
     """
+    if len(runs) > MOST:
+        return None
     try:
         asked = [_asked(Run(run.folder).config) for run in runs]
     except (OSError, UserError):
