@@ -1,6 +1,6 @@
 """What the mirror costs the training beside it.
 
-    python scripts/bench_mirror.py [--runs 4] [--steps 200] [--rounds 3] [--modes offline,online]
+    python scripts/bench_mirror.py [--runs 4] [--steps 600] [--rounds 3] [--modes offline,online]
 
 CPU seconds of the training loops of a small study with `tracker.mode=offline` (or online, against a loopback
 service that this script starts) against `off`; the studies take turns. The last line is JSON:
@@ -35,7 +35,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--modes", default="offline,online")
     args = parser.parse_args()
