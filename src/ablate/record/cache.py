@@ -30,9 +30,7 @@ KEY = b"ablate"  # of our facts in the file's metadata
 WORTHWHILE = 256 * 1024  # bytes of text: smaller files are read as fast from there
 ENOUGH = 16 * 1024 * 1024  # bytes of text read by a process before loading pyarrow pays
 SETTLED_NS = 2_000_000_000  # a younger file may change once more within the same tick of the clock
-SHARE = (
-    0.1  # of the time that reading text takes: so much may be spent on leaving columns for the next reader
-)
+SHARE = 0.1  # of the time that reading text takes: that much may go into leaving columns for the next reader
 LEAST = 2  # bytes that a value takes as text, with its comma
 
 
