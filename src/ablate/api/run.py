@@ -117,7 +117,7 @@ class RecordedRun:
             if not hasattr(known, name):
                 hint = nearest(name, list(vars(VerdictConfig())))
                 raise UserError(f"no threshold {name!r}", allowed="ablate config --keys verdict", hint=hint)
-        return self._run.verdict(replace(known, **thresholds))  # type: ignore[arg-type]
+        return self._run.verdict(replace(known, **thresholds))  # type: ignore[arg-type]  # checked above, by name
 
     @property
     def reruns(self) -> tuple["RecordedRun", ...]:

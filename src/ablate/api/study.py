@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
+from ablate.api.arguments import alternatives, check_word, without_option
 from ablate.api.frames import (
     BEFORE,
     BEHIND,
@@ -20,7 +21,6 @@ from ablate.api.frames import (
     series_frame,
     whole,
 )
-from ablate.api.frames import shown as argument
 from ablate.api.run import RecordedRun
 from ablate.api.together import Together
 from ablate.config import UserError, nearest
@@ -112,11 +112,11 @@ class Study:
         UserError for an unknown key, and for a value that no run can have.
         """
         check_texts("condition", conditions, "'lr>1e-3', 'verdict!=stable', …, and key=value as keywords")
-        words = [f"{key}={_alternatives(item)}" for key, item in levels.items()]
+        words = [f"{key}={alternatives(item)}" for key, item in levels.items()]
         try:
             chosen = select(list(self._facts.values()), parse_filters([*conditions, *words]), arms=self._arms)
         except UserError as error:
-            raise _without_option(error) from None
+            raise without_option(error) from None
         ids = {run.run_id for run in chosen}
         runs = self.runs
         return runs[runs[RUN].isin(ids)].reset_index(drop=True)
@@ -174,7 +174,7 @@ class Study:
         effects = self._table("effects")
         for name, wanted in (("response", response), ("kind", kind)):
             if wanted is not None:
-                _check(name, wanted, EFFECTS[name])
+                check_word(name, wanted, EFFECTS[name])
                 effects = effects[effects[name] == wanted].reset_index(drop=True)
         return effects
 
@@ -276,7 +276,7 @@ class Study:
         elif (columns := getattr(runs, "columns", None)) is not None:
             if RUN not in columns:
                 raise UserError("a table of runs has a column `run`", hint="study.select(...)")
-            ids = runs[RUN]  # type: ignore[index]
+            ids = runs[RUN]  # type: ignore[index]  # a frame: pandas is not imported only to say so
         else:
             ids = runs
         ids = as_texts("run", ids, f"{AN_ID}, several of them, or a table with a column `run`")
@@ -294,21 +294,3 @@ class Study:
             return self._facts[by_name[0]]
         near = nearest(text, self._facts)
         raise UserError(f"no run {text!r} in study {self.name}", allowed=AN_ID, hint=near)
-
-
-def _check(what: str, word: object, allowed: Sequence[str]) -> None:
-    if not isinstance(word, str) or word not in allowed:
-        hint = nearest(word, allowed) if isinstance(word, str) else None
-        raise UserError(f"no {what} {argument(word)}", allowed=", ".join(allowed), hint=hint)
-
-
-def _alternatives(item: object) -> str:
-    """What a keyword compares with, as `--filter` writes it: a list, a frame's column: alternatives."""
-    several = isinstance(item, Iterable) and not isinstance(item, str)
-    return ",".join(value(part) for part in item) if several else value(item)  # type: ignore[attr-defined]
-
-
-def _without_option(error: UserError) -> UserError:
-    """The error of a filter, for someone who typed no `--filter`."""
-    problem, hint = (text and text.replace("--filter ", "") for text in (error.problem, error.hint))
-    return UserError(problem or "", allowed=error.allowed, hint=hint)

@@ -15,7 +15,7 @@ INSTALL = "pip install 'ablate-bias[figures]'"
 def export_figures(plates: Sequence[Plate], folder: Path, kind: str) -> list[Path]:
     """One picture a figure, and `captions.md`. Raises UserError where kaleido or a Chrome is missing."""
     try:
-        import kaleido  # noqa: F401
+        import kaleido  # noqa: F401  only asked whether it is there: plotly uses it
     except ImportError:
         raise UserError("pictures need kaleido, which is not installed", hint=INSTALL) from None
     import plotly.io
