@@ -56,7 +56,10 @@ def test_bad_usage_is_2(words: tuple[str, ...], ablate) -> None:  # type: ignore
         (("status", "t", "--every", "soon"), ["--every: soon", "seconds above 0"]),
     ],
 )
-def test_a_mistyped_option_gets_a_suggestion(words: tuple[str, ...], says: list[str], ablate) -> None:  # type: ignore[no-untyped-def]
+def test_a_mistyped_option_gets_a_suggestion(  # type: ignore[no-untyped-def]
+    words: tuple[str, ...], says: list[str], ablate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the checkout may have studies of its own
     shown = ablate(*words)
     assert shown.code == 2
     assert all(word in shown.err for word in says), shown.err
