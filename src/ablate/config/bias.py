@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from functools import cache
 
-from ablate.config.enums import Activation, Norm, Site
+from ablate.config.enums import Activation, Norm, Site, Stack
 from ablate.config.errors import ConfigError
 from ablate.config.schema import ModelConfig
 
-_QKV = (Site.q, Site.k, Site.v)
+CROSS = (Site.cross_q, Site.cross_k, Site.cross_v, Site.cross_o)
+_QKV = (Site.q, Site.k, Site.v, *CROSS[:3])
 _FFN = (Site.up, Site.gate, Site.down)
-_LINEAR = (*_QKV, Site.o, *_FFN)
+_LINEAR = (*_QKV, Site.o, Site.cross_o, *_FFN, Site.transform)
+OWN = "own"
 
 # The head's bias (a unigram prior) and qk_norm's come only by naming them. `norm` is a site.
 GROUPS: dict[str, tuple[Site, ...]] = {
@@ -24,14 +26,16 @@ WORDS = tuple(GROUPS)
 
 def sites_of(model: ModelConfig) -> tuple[Site, ...]:
     """The sites that a model has, with or without a bias, in the order of `Site`."""
+    cross = model.stack is Stack.encoder_decoder
     gate = model.activation is Activation.swiglu
-    return _sites(gate, model.norm is not Norm.none, model.qk_norm)
+    return _sites(cross, gate, model.head_transform, model.norm is not Norm.none, model.qk_norm)
 
 
 @cache
-def _sites(gate: bool, norm: bool, qk_norm: bool) -> tuple[Site, ...]:
-    absent = {Site.gate: not gate, Site.norm: not norm, Site.qk_norm: not qk_norm}
-    return tuple(site for site in Site if not absent.get(site))
+def _sites(cross: bool, gate: bool, transform: bool, norm: bool, qk_norm: bool) -> tuple[Site, ...]:
+    present = {site: cross for site in CROSS}
+    present |= {Site.gate: gate, Site.transform: transform, Site.norm: norm, Site.qk_norm: qk_norm}
+    return tuple(site for site in Site if present.get(site, True))
 
 
 def realise(bias: Sequence[str], model: ModelConfig) -> tuple[Site, ...]:
@@ -46,6 +50,10 @@ def realise(bias: Sequence[str], model: ModelConfig) -> tuple[Site, ...]:
 def _realise(bias: tuple[str, ...], present: tuple[Site, ...]) -> tuple[Site, ...]:
     wanted: set[Site] = set()
     for word in bias:
+        if word == OWN:
+            raise ConfigError.setting(
+                "model.bias", OWN, "own on the command line and in sweep.axes: the biases that conf/ says"
+            )
         if word in GROUPS:
             wanted.update(GROUPS[word])
             continue
@@ -57,7 +65,9 @@ def _realise(bias: tuple[str, ...], present: tuple[Site, ...]) -> tuple[Site, ..
 
 def _reason(site: Site, present: Sequence[Site]) -> str:
     needs = {
+        **dict.fromkeys(CROSS, "model.stack=encoder_decoder"),
         Site.gate: "model.activation=swiglu",
+        Site.transform: "model.head_transform=true",
         Site.norm: "a norm (model.norm=none has no β)",
         Site.qk_norm: "model.qk_norm=true",
     }

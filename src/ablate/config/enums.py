@@ -4,7 +4,9 @@ from enum import StrEnum
 
 
 class Stack(StrEnum):
-    decoder = "decoder"
+    decoder = "decoder"  # each token sees the tokens before it
+    encoder = "encoder"  # each token sees all
+    encoder_decoder = "encoder_decoder"  # a decoder that also reads an encoder's output
 
 
 class Norm(StrEnum):
@@ -43,9 +45,14 @@ class Site(StrEnum):
     k = "k"
     v = "v"
     o = "o"
+    cross_q = "cross_q"
+    cross_k = "cross_k"
+    cross_v = "cross_v"
+    cross_o = "cross_o"
     up = "up"
     gate = "gate"
     down = "down"
+    transform = "transform"
     head = "head"
     norm = "norm"
     qk_norm = "qk_norm"
@@ -59,6 +66,33 @@ class BiasInit(StrEnum):
 class Init(StrEnum):
     gpt2 = "gpt2"  # N(0, 0.02), residual outputs scaled by 1/sqrt(2 layers)
     fan_in = "fan_in"  # N(0, 1/fan_in) for matrices
+    normal = "normal"  # N(0, 0.02) for all
+    palm = "palm"  # N(0, 1/fan_in) for matrices, N(0, 1) for embeddings
+    xavier = "xavier"  # uniform, variance 2/(fan_in + fan_out); embeddings N(0, 1/width)
+
+
+class QkNormOver(StrEnum):
+    """What one norm of the queries or keys spans."""
+
+    head = "head"  # each head by itself, one gain for all heads
+    all = "all"  # all heads of a token together (OLMo 2)
+
+
+class Scale(StrEnum):
+    """Study sizes that a preset can be shrunk to."""
+
+    tiny = "tiny"
+    small = "small"
+    medium = "medium"
+
+
+class Objective(StrEnum):
+    """What is predicted from what."""
+
+    next = "next"  # each token from those before it
+    masked = "masked"  # hidden tokens from the whole window (BERT)
+    prefix = "prefix"  # the second half of a window from its first
+    span = "span"  # hidden spans from the rest of the window (T5)
 
 
 class Source(StrEnum):

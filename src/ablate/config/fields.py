@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from ablate.config.bias import WORDS
+from ablate.config.bias import OWN, WORDS
 from ablate.config.enums import FieldClass, Site
 from ablate.config.errors import ConfigError, shown
 from ablate.config.schema import Config
@@ -141,7 +141,7 @@ def _allowed(kind: Kind, choices: type[StrEnum] | None, rules: Mapping[str, obje
     words = {
         Kind.fraction: "steps (a whole number), or a fraction of them below 1;",
         Kind.boolean: "true or false",
-        Kind.bias: f"{', '.join(WORDS)}, or a list of them and of the sites {' '.join(Site)}",
+        Kind.bias: f"{', '.join((*WORDS, OWN))}, or a list of them and of the sites {' '.join(Site)}",
         Kind.texts: "a list, such as [a,b]",
         Kind.table: "a mapping of keys to lists of values",
         Kind.lists: "a list of lists, such as [[a,b],[c,d]]",

@@ -59,6 +59,11 @@ def replace(config: Config, changes: Mapping[str, object]) -> Config:
     it, else they stay the steps they have become. Raises ConfigError, also where the old `bias` could mean
     two things in the changed model.
     """
+    if "model.scale" in changes:
+        raise ConfigError(
+            "model.scale shrinks what conf/ says: it does not act on a run that stands",
+            hint="ablate train model=PRESET model.scale=tiny",
+        )
     new = {key: typed(key, value) for key, value in changes.items()}
     asked = assign(unresolve(config), new)
     if "model.bias" not in new:

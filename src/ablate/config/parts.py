@@ -3,19 +3,23 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from typing import Any
 
+from ablate.config.bias import OWN
 from ablate.config.compositions import Compositions
+from ablate.config.enums import Scale
 from ablate.config.errors import ConfigError, UserError, shown
 from ablate.config.fields import table, unknown_key
 from ablate.config.overrides import Choices, group_options, read_axis
 from ablate.config.parse import ask, jsonable
 from ablate.config.resolve import assign, at
+from ablate.config.scale import scaled
 from ablate.config.schema import Config, SweepConfig
 
 Point = dict[str, Any]
-OWN = ("axes", "zip", "exclude")  # the settings of a sweep that a group's option could bring along
+BRINGS = ("axes", "zip", "exclude")  # the settings of a sweep that a group's option could bring along
 
 
 @dataclass(frozen=True)
@@ -85,18 +89,28 @@ class Part:
         """
         options = group_options()
         fixed = {key: value for key, value in self.pinned.items() if key not in options}
-        fixed |= {f"sweep.{name}": getattr(SweepConfig(), name) for name in (*OWN, "allow")}  # one run each
+        fixed |= {f"sweep.{name}": getattr(SweepConfig(), name) for name in (*BRINGS, "allow")}  # one run each
         still = {key: value for key, value in self.pinned.items() if key in options}
         names = [axis.key for axis in self.axes if axis.key in options]
-        bases: dict[tuple[Any, ...], tuple[Point, Config]] = {}
+        composed: dict[tuple[Any, ...], tuple[Point, Config]] = {}
         for chosen in self._choices(names, still):
             asked = ask(compositions.of([chosen])[0])
             self._check_inner(chosen, names, asked)
-            bases[tuple(chosen[name] for name in names)] = chosen, assign(asked, fixed)
+            composed[tuple(chosen[name] for name in names)] = chosen, asked
+
+        @cache
+        def base(options_chosen: tuple[Any, ...], scale: Scale | None) -> Config:
+            whole = composed[options_chosen][1]
+            return assign(assign(whole, {"model": scaled(whole.model, scale)}) if scale else whole, fixed)
+
         for steps in product(*self.strands):
             point = {key: value for step in steps for key, value in step.items()}
-            chosen, base = bases[tuple(point[name] for name in names)]
-            asked = assign(base, {key: value for key, value in point.items() if key not in options})
+            chosen, whole = composed[named := tuple(point[name] for name in names)]
+            scale = point.get("model.scale", fixed.get("model.scale", whole.model.scale))
+            values = {key: value for key, value in point.items() if key not in options}
+            asked = assign(base(named, scale), values)
+            if asked.model.bias == (OWN,):
+                asked = assign(asked, {"model.bias": whole.model.bias})
             matches = [entry.matches(chosen, asked) for entry in self.exclusions]  # all: each counts its own
             if True not in matches:
                 yield {axis.key: point[axis.key] for axis in self.axes}, asked
@@ -110,7 +124,7 @@ class Part:
         ]
 
     def _check_inner(self, chosen: Mapping[str, Any], names: Sequence[str], asked: Config) -> None:
-        for name in OWN:
+        for name in BRINGS:
             if getattr(asked.sweep, name) != getattr(self.asked.sweep, name):
                 options = " ".join(f"{key}={chosen[key]}" for key in names)
                 raise UserError(
@@ -126,8 +140,8 @@ def read_part(request: Mapping[str, Choices], experiment: str | None, compositio
     request = {key: choices for key, choices in request.items() if key != "experiment"}
     groups = {key: choices.values[0] for key, choices in request.items() if key in options}
     asked = ask(compositions.of([{**groups, "experiment": experiment}])[0])
-    given = {name: request.get(f"sweep.{name}") for name in OWN}
-    axes, zips, excluded = (_own(asked, name, given[name]) for name in OWN)
+    given = {name: request.get(f"sweep.{name}") for name in BRINGS}
+    axes, zips, excluded = (_own(asked, name, given[name]) for name in BRINGS)
     choices = {key: _axis(key, entry) for key, entry in axes.items()}
     choices.update(request)
     swept = sorted((choice for choice in choices.values() if choice.swept), key=_rank)

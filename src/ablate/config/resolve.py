@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ablate.config.bias import realise, words_for
-from ablate.config.enums import Activation, Norm, Placement
+from ablate.config.enums import Activation, Norm, Objective, Placement, Stack
 from ablate.config.errors import ConfigError
 from ablate.config.schema import Config, ModelConfig, OptimConfig
 
@@ -33,12 +33,22 @@ def _final_norm(config: Config) -> bool:
     return config.model.placement is not Placement.post and config.model.norm is not Norm.none
 
 
+OBJECTIVES = {
+    Stack.decoder: (Objective.next,),
+    Stack.encoder: (Objective.masked,),
+    Stack.encoder_decoder: (Objective.prefix, Objective.span),
+}
+VOCAB = 512
+
+
 # None depends on another derived field.
 DERIVED: dict[str, Callable[[Config], Any]] = {
     "model.kv_heads": lambda c: c.model.heads,
     "model.head_dim": _head_dim,
     "model.ffn": _ffn,
     "model.final_norm": _final_norm,
+    "data.vocab_size": lambda c: c.model.vocab or VOCAB,
+    "data.objective": lambda c: OBJECTIVES[c.model.stack][0],
     "data.data_seed": lambda c: c.seed,
     "eval.every": lambda c: max(1, c.optim.steps // 4),
     "run.checkpoint_every": lambda c: max(1, c.optim.steps // 5),

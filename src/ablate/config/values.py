@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ablate.config.bias import WORDS
+from ablate.config.bias import OWN, WORDS
 from ablate.config.enums import Site
 from ablate.config.errors import ConfigError, shown
 from ablate.config.fields import FieldInfo, Kind, nearest
@@ -137,15 +137,16 @@ def _bias(info: FieldInfo, value: object) -> tuple[str, ...]:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list | tuple):
         raise _refuse(info, value)
-    known = [*WORDS, *Site]
+    known = [*WORDS, OWN, *Site]
     for word in words:
         if not isinstance(word, str) or word not in known:
             close = nearest(word, known) if isinstance(word, str) else None
             meant = [close if item == word else item for item in words]
             hint = close if len(meant) == 1 else "'[" + ",".join(map(str, meant)) + "]'"
             raise _refuse(info, value, hint if close is not None else None)
-    if "none" in words and len(words) > 1:
-        raise ConfigError.setting(info.key, list(words), "none alone, or other words and sites")
+    for alone in ("none", OWN):
+        if alone in words and len(words) > 1:
+            raise ConfigError.setting(info.key, list(words), f"{alone} alone, or other words and sites")
     return tuple(str(word) for word in words)
 
 

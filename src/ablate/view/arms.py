@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 
-from ablate.config import WORDS, Activation, ModelConfig, Norm, fields, words_for
+from ablate.config import WORDS, Activation, ModelConfig, Norm, Stack, fields, words_for
 from ablate.view.shared import Layered, changed, common_base
 from ablate.view.text import Rank, rank, value
 
@@ -101,13 +101,23 @@ def bias_words(flat: Flat) -> list[str]:
             str(flat["model.activation"]),
             str(flat["model.norm"]),
             bool(flat["model.qk_norm"]),
+            str(flat.get("model.stack", Stack.decoder)),
+            bool(flat.get("model.head_transform", False)),
         )
     )
 
 
 @cache
-def _words(sites: tuple[str, ...], activation: str, norm: str, qk_norm: bool) -> tuple[str, ...]:
-    model = ModelConfig(activation=Activation(activation), norm=Norm(norm), qk_norm=qk_norm)
+def _words(
+    sites: tuple[str, ...], activation: str, norm: str, qk_norm: bool, stack: str, transform: bool
+) -> tuple[str, ...]:
+    model = ModelConfig(
+        stack=Stack(stack),
+        activation=Activation(activation),
+        norm=Norm(norm),
+        qk_norm=qk_norm,
+        head_transform=transform,
+    )
     return tuple(words_for(sites, model))
 
 
