@@ -60,7 +60,7 @@ def test_the_order_of_axes_as_written() -> None:
         ("optim.warmup=0.1,12", (0.1, 12)),
         ("model.window=null,8", (None, 8)),
         ("model.qk_norm=true,false", (True, False)),
-        ("model=glob(*,exclude=gpt2)", ("modern", "small", "tiny")),
+        ("model=glob([s*,t*],exclude=transformer*)", ("small", "tiny")),
         ("data.paths=[a],[b,c]", (("a",), ("b", "c"))),
     ],
 )

@@ -30,6 +30,7 @@ from ablate.config.fields import FieldInfo, fields, nearest
 from ablate.config.files import MIGRATIONS, cache_dir, conf_dir, dump, load
 from ablate.config.grid import Grid, compose, expand
 from ablate.config.identity import SCIENCE_VERSION, run_id, science, slug
+from ablate.config.model import ModelConfig
 from ablate.config.overrides import read_overrides
 from ablate.config.parse import flatten, parse, replace, to_dict
 from ablate.config.parts import Axis
@@ -39,7 +40,6 @@ from ablate.config.schema import (
     Config,
     DataConfig,
     EvalConfig,
-    ModelConfig,
     OptimConfig,
     ProbeConfig,
     RunConfig,

@@ -5,7 +5,7 @@ from functools import cache
 
 from ablate.config.enums import Activation, Norm, Site, Stack
 from ablate.config.errors import ConfigError
-from ablate.config.schema import ModelConfig
+from ablate.config.model import ModelConfig
 
 CROSS = (Site.cross_q, Site.cross_k, Site.cross_v, Site.cross_o)
 _QKV = (Site.q, Site.k, Site.v, *CROSS[:3])
@@ -33,7 +33,7 @@ def sites_of(model: ModelConfig) -> tuple[Site, ...]:
 
 @cache
 def _sites(cross: bool, gate: bool, transform: bool, norm: bool, qk_norm: bool) -> tuple[Site, ...]:
-    present = {site: cross for site in CROSS}
+    present = dict.fromkeys(CROSS, cross)
     present |= {Site.gate: gate, Site.transform: transform, Site.norm: norm, Site.qk_norm: qk_norm}
     return tuple(site for site in Site if present.get(site, True))
 

@@ -84,36 +84,44 @@ class Part:
     def cells(self, compositions: Compositions) -> Iterator[tuple[Point, Config]]:
         """Each combination that is not excluded, with its configuration as asked for.
 
-        Composes once per combination of groups and sets values on the typed tree.
+        Composes once per combination of groups, shrinks the model to `model.scale` and sets values on the
+        typed tree, so that they come after it. `model.bias=own` is what the files say.
         Raises UserError for axes that an option of a group would bring along in vain.
         """
         options = group_options()
         fixed = {key: value for key, value in self.pinned.items() if key not in options}
-        fixed |= {f"sweep.{name}": getattr(SweepConfig(), name) for name in (*BRINGS, "allow")}  # one run each
-        still = {key: value for key, value in self.pinned.items() if key in options}
+        fixed |= {f"sweep.{name}": getattr(SweepConfig(), name) for name in (*BRINGS, "allow")}  # of one run
         names = [axis.key for axis in self.axes if axis.key in options]
-        composed: dict[tuple[Any, ...], tuple[Point, Config]] = {}
-        for chosen in self._choices(names, still):
-            asked = ask(compositions.of([chosen])[0])
-            self._check_inner(chosen, names, asked)
-            composed[tuple(chosen[name] for name in names)] = chosen, asked
+        composed = self._composed(names, compositions)
 
         @cache
-        def base(options_chosen: tuple[Any, ...], scale: Scale | None) -> Config:
-            whole = composed[options_chosen][1]
+        def base(named: tuple[Any, ...], scale: Scale | None) -> Config:
+            whole = composed[named][1]
             return assign(assign(whole, {"model": scaled(whole.model, scale)}) if scale else whole, fixed)
 
         for steps in product(*self.strands):
             point = {key: value for step in steps for key, value in step.items()}
-            chosen, whole = composed[named := tuple(point[name] for name in names)]
+            named = tuple(point[name] for name in names)
+            chosen, whole = composed[named]
             scale = point.get("model.scale", fixed.get("model.scale", whole.model.scale))
-            values = {key: value for key, value in point.items() if key not in options}
-            asked = assign(base(named, scale), values)
+            asked = assign(base(named, scale), {k: v for k, v in point.items() if k not in options})
             if asked.model.bias == (OWN,):
                 asked = assign(asked, {"model.bias": whole.model.bias})
             matches = [entry.matches(chosen, asked) for entry in self.exclusions]  # all: each counts its own
             if True not in matches:
                 yield {axis.key: point[axis.key] for axis in self.axes}, asked
+
+    def _composed(
+        self, names: Sequence[str], compositions: Compositions
+    ) -> dict[tuple[Any, ...], tuple[Point, Config]]:
+        """What the files say, by the options of swept groups: the groups chosen, and the configuration."""
+        still = {key: value for key, value in self.pinned.items() if key in group_options()}
+        found = {}
+        for chosen in self._choices(names, still):
+            asked = ask(compositions.of([chosen])[0])
+            self._check_inner(chosen, names, asked)
+            found[tuple(chosen[name] for name in names)] = chosen, asked
+        return found
 
     def _choices(self, names: Sequence[str], still: Mapping[str, Any]) -> list[dict[str, Any]]:
         by_key = {axis.key: axis.values for axis in self.axes}

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from ablate.config.bias import realise, words_for
 from ablate.config.enums import Activation, Norm, Objective, Placement, Stack
 from ablate.config.errors import ConfigError
-from ablate.config.schema import Config, ModelConfig, OptimConfig
+from ablate.config.model import ModelConfig
+from ablate.config.schema import Config, OptimConfig
 
 T = TypeVar("T")
 

@@ -6,9 +6,10 @@ heads are as near to their proportion as whole heads allow, and 1 stays 1.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ablate.config.enums import Scale
-from ablate.config.schema import ModelConfig
+from ablate.config.model import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,20 @@ def scaled(model: ModelConfig, scale: Scale | None) -> ModelConfig:
     size = SIZES[scale]
     head_dim = model.head_dim or model.width / model.heads
     heads = max(1, round(size.width * model.heads * head_dim / (model.width * size.head_dim)))
-    return replace(
-        model,
-        scale=scale,
-        layers=size.layers,
-        width=size.width,
-        heads=heads,
-        kv_heads=None if model.kv_heads is None else _kv_heads(heads, model.heads / model.kv_heads),
-        head_dim=None if heads * size.head_dim == size.width else size.head_dim,
-        ffn=None if model.ffn is None else max(1, round(model.ffn / model.width * size.width)),
-        context=size.context,
-        window=None if model.window is None else max(1, round(model.window / model.context * size.context)),
-        vocab=None,
-    )
+    changes: dict[str, Any] = {
+        "scale": scale,
+        "layers": size.layers,
+        "width": size.width,
+        "heads": heads,
+        "kv_heads": None if model.kv_heads is None else _kv_heads(heads, model.heads / model.kv_heads),
+        "head_dim": None if heads * size.head_dim == size.width else size.head_dim,
+        "ffn": None if model.ffn is None else max(1, round(model.ffn / model.width * size.width)),
+        "context": size.context,
+        "vocab": None,
+    }
+    if model.window is not None:
+        changes["window"] = max(1, round(model.window / model.context * size.context))
+    return replace(model, **changes)
 
 
 def _kv_heads(heads: int, group: float) -> int:

@@ -9,133 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ablate.config.enums import (
-    Activation,
-    BiasInit,
     ClipOver,
     Decay,
     Decayed,
     Device,
-    FieldClass,
-    Init,
     Keep,
-    Norm,
     Objective,
     OnFailure,
-    Placement,
-    Position,
     Precision,
-    QkNormOver,
-    Scale,
     Schedule,
     Source,
-    Stack,
     TrackerMode,
 )
+from ablate.config.model import ModelConfig
+from ablate.config.settings import control, observe, science
 
 SCHEMA_VERSION = 1
-
-
-def _setting(klass: FieldClass, default: Any, doc: str, **rules: Any) -> Any:
-    """A dataclass field with its class, documentation and rules.
-
-    Rules: gt, ge, lt, le: the range. derived: null until `resolve` fills it. words: takes the words of
-    `model.bias`. fraction: steps, or a fraction of `optim.steps` if below 1; whole steps once resolved.
-    off: the value that switches it off, suggested where null is given.
-    content: identified by what it points to (the data fingerprint), so it can be swept although its
-    text is not hashed. neutral: for science fields added later, the value that means "as before" and is
-    left out of the identity, so that older run ids stand.
-    """
-    metadata = {"class": klass, "doc": doc, **rules}
-    if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-def science(default: Any, doc: str, **rules: Any) -> Any:
-    """A field that defines the experiment: part of the run id."""
-    return _setting(FieldClass.science, default, doc, **rules)
-
-
-def observe(default: Any, doc: str, **rules: Any) -> Any:
-    """A field that says what is looked at: stored, never part of the run id."""
-    return _setting(FieldClass.observe, default, doc, **rules)
-
-
-def control(default: Any, doc: str, **rules: Any) -> Any:
-    """A field that says how and where a run is carried out: never part of the run id."""
-    return _setting(FieldClass.control, default, doc, **rules)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    preset: str | None = control(None, "the published architecture that this model was made from")
-    scale: Scale | None = control(
-        None,
-        "shrink the model that the files of conf/ say to a study size, its character kept (null: as it is)",
-        content=True,
-    )
-    stack: Stack = science(Stack.decoder, "the stack of blocks")
-    layers: int = science(4, "number of blocks (encoder_decoder: on each side)", ge=1, le=10_000)
-    width: int = science(64, "residual stream width", ge=1, le=1_000_000)
-    heads: int = science(4, "query heads", ge=1, le=100_000)
-    kv_heads: int = science(None, "key and value heads (null: as many as heads)", ge=1, derived=True)
-    head_dim: int = science(None, "width of one head (null: width / heads)", ge=1, derived=True)
-    ffn: int = science(
-        None,
-        "hidden width of the MLP (null: 4 width; swiglu: 8/3 width, to a multiple of 8)",
-        ge=1,
-        derived=True,
-    )
-    context: int = science(64, "tokens in one training window", ge=2, le=10_000_000)
-    bias: tuple[str, ...] = science(
-        ("all",), "sites with a bias: none, linear, norm, all, qkv, ffn or a list of sites", words=True
-    )
-    bias_init: BiasInit = science(BiasInit.zeros, "how linear biases start")
-    norm: Norm = science(Norm.layernorm, "kind of norm")
-    eps: float = science(1e-5, "epsilon inside every norm", gt=0, lt=1)
-    placement: Placement = science(Placement.pre, "where the norm stands around a sublayer")
-    parallel: bool = science(False, "attention and MLP side by side in one residual step (PaLM)")
-    shared_norm: bool = science(
-        True, "parallel: attention and MLP read one norm (PaLM), or each its own (GPT-NeoX)", neutral=True
-    )
-    activation: Activation = science(Activation.gelu, "activation of the MLP")
-    position: Position = science(Position.learned, "how positions are told apart")
-    rope_theta: float = science(10000.0, "base of the rotary frequencies", gt=0)
-    rope_share: float = science(
-        1.0, "share of a head's channels that rope turns, the first ones (GPT-NeoX)", gt=0, le=1, neutral=1.0
-    )
-    segments: int = science(
-        0, "encoder: segment embeddings for so many equal parts of a window (0: none; BERT: 2)", ge=0, neutral=0
-    )
-    qk_norm: bool = science(False, "normalise queries and keys")
-    qk_norm_over: QkNormOver = science(
-        QkNormOver.head, "what a norm of queries or keys spans", neutral=QkNormOver.head
-    )
-    window: int | None = science(None, "sliding attention window in tokens (null: whole context)", ge=1)
-    window_every: int = science(
-        1, "the window holds in every n-th block, from the n-th on (GPT-3: 2)", ge=1, neutral=1
-    )
-    tie_embeddings: bool = science(True, "the head shares the embedding matrix")
-    embed_norm: bool = science(False, "a norm right after the embedding")
-    final_norm: bool = science(
-        None, "a norm before the head (null: on, but off for post and without a norm)", derived=True
-    )
-    head_transform: bool = science(
-        False, "a linear, the activation and a norm before the head (BERT)", neutral=False
-    )
-    scale_logits: bool = science(False, "logits divided by √width (PaLM)", neutral=False)
-    init: Init = science(Init.gpt2, "initialisation of matrices")
-    vocab: int | None = control(
-        None, "vocabulary of the published model, the default of data.vocab_size (null: 512)", ge=2
-    )
-    weights: str | None = control(
-        None,
-        "folder of a Hugging Face model to start from (null: by init and seed); identified by content",
-        content=True,
-    )
-    weights_sha256: str | None = science(
-        None, "digest of the weights started from (filled in)", neutral=None
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
