@@ -110,6 +110,14 @@ def test_a_run_that_stands_is_not_scaled() -> None:
         replace(compose(["model=llama"]), {"model.scale": "tiny"})
 
 
+@pytest.mark.parametrize(
+    "text", ["model.preset=bert", "model.preset=bert,gpt2", "sweep.axes={model.preset:[gpt2]}"]
+)
+def test_a_preset_is_chosen_as_a_group(text: str) -> None:
+    with pytest.raises(UserError, match=r"try: model="):
+        expand([text])
+
+
 def test_own_biases_are_those_that_the_files_say() -> None:
     grid = expand(["model=qwen,transformer,llama", "model.bias=own,none", "model.scale=tiny"])
     found = [(cell.model.preset, cell.model.bias) for cell in grid.cells]

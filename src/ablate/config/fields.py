@@ -58,7 +58,8 @@ class FieldInfo:
     @property
     def sweepable(self) -> bool:
         """Can be an axis: runs that differ in it have different ids."""
-        return self.klass is FieldClass.science or bool(self.rules.get("content"))
+        tells = self.rules.get("content") or self.rules.get("told")
+        return self.klass is FieldClass.science or bool(tells)
 
 
 @cache

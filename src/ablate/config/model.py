@@ -22,7 +22,7 @@ class ModelConfig:
     scale: Scale | None = control(
         None,
         "shrink the model that the files of conf/ say to a study size, its character kept (null: as it is)",
-        content=True,
+        told=True,
     )
     stack: Stack = science(Stack.decoder, "the stack of blocks")
     layers: int = science(4, "number of blocks (encoder_decoder: on each side)", ge=1, le=10_000)

@@ -214,6 +214,11 @@ def _range(key: str, start: Any, stop: Any, step: Any) -> Iterator[int | float]:
 def _typed(key: str, values: list[Any], options: Mapping[str, list[str]], *, of_sweep: bool) -> Choices:
     if of_sweep and not values:
         raise ConfigError.setting(key, values, "a sweep with at least one value")
+    if key == "model.preset" and "model" in options:
+        names = ",".join(map(shown, values))
+        raise UserError(
+            f"{key}={names}: it is a name that the files of conf/model give", hint=f"model={names}"
+        )
     if key in options:
         choices = Choices(key, tuple(_option(key, value, options[key]) for value in values))
     else:

@@ -64,6 +64,10 @@ def replace(config: Config, changes: Mapping[str, object]) -> Config:
             "model.scale shrinks what conf/ says: it does not act on a run that stands",
             hint="ablate train model=PRESET model.scale=tiny",
         )
+    if "model.preset" in changes:
+        raise ConfigError(
+            "model.preset is the name of what the run was made from", hint="ablate train model=PRESET"
+        )
     new = {key: typed(key, value) for key, value in changes.items()}
     asked = assign(unresolve(config), new)
     if "model.bias" not in new:

@@ -12,6 +12,7 @@ def _setting(klass: FieldClass, default: Any, doc: str, **rules: Any) -> Any:
     Rules: gt, ge, lt, le: the range. derived: null until `resolve` fills it. words: takes the words of
     `model.bias`. fraction: steps, or a fraction of `optim.steps` if below 1; whole steps once resolved.
     off: the value that switches it off, suggested where null is given.
+    told: can be swept although it is not hashed, because what it does is told by other settings.
     content: identified by what it points to (the data fingerprint), so it can be swept although its
     text is not hashed. neutral: for science fields added later, the value that means "as before" and is
     left out of the identity, so that older run ids stand.
