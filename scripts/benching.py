@@ -63,7 +63,7 @@ class _TurnBatches(Batches):
 @dataclass(frozen=True, eq=False)
 class _TurnData(TokenData):
     def batches(self, batch: int, data_seed: int) -> Batches:
-        return _TurnBatches(self.train, self.unigram_V, self.context, batch, data_seed)
+        return _TurnBatches(self.train, self.unigram_V, self.context, batch, data_seed, self.task)
 
 
 def take_turns(config: Config) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ablate.config import DataConfig, Source
+from ablate.config import DataConfig, Objective, Source
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 _HF_HOME = tempfile.TemporaryDirectory(prefix="ablate-hf-")  # removed when the process ends
@@ -25,6 +25,7 @@ def make(tmp_path: Path) -> Make:
         defaults: dict[str, Any] = {
             "source": Source.text,
             "data_seed": 0,
+            "objective": Objective.next,
             "vocab_size": 270,
             "val_fraction": 0.2,
             "cache": str(tmp_path / "cache"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablate.data import Batches, permute
+from ablate.data import Batches, Examples, permute
 
 
 def batches(windows: int, batch: int = 4, seed: int = 0, context: int = 3) -> Batches:
@@ -90,4 +90,5 @@ def test_places_are_uniform_over_keys_alone_and_in_pairs(size: int) -> None:
 
 def test_unigram_is_the_mean_over_the_targets() -> None:
     source = Batches(np.arange(10, dtype=np.uint16), np.array([1.0, 2.0, 4.0]), 2, 2, 0)
-    assert source.unigram(np.array([[0, 1, 2], [2, 0, 0]])) == pytest.approx((2 + 4 + 1 + 1) / 4)
+    examples = Examples(np.array([[0, 1], [2, 0]]), np.array([[1, 2], [0, 0]]))
+    assert source.unigram(examples) == pytest.approx((2 + 4 + 1 + 1) / 4)

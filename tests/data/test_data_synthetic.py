@@ -58,7 +58,7 @@ def test_entropy_rate_is_that_of_the_successors(data: DataConfig) -> None:
 
 def test_both_streams_are_draws_of_one_chain(data: DataConfig) -> None:
     tokens = prepare(data, 32)
-    train_S, val_S = tokens.train.astype(int), tokens.val_NT[:, :-1].reshape(-1)
+    train_S, val_S = tokens.train.astype(int), tokens.val.inputs_BT.reshape(-1)
     assert (train_S[: len(val_S)] != val_S).mean() > 0.5
     assert set(val_S.tolist()) <= set(train_S.tolist())
     pairs = set(zip(train_S[:-1].tolist(), train_S[1:].tolist(), strict=True))

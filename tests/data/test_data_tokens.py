@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
-from ablate.config import ConfigError, DataConfig, Source, UserError
+from ablate.config import ConfigError, DataConfig, Objective, Source, UserError
 from ablate.data import Codec, TokenData, load_codec, prepare, tokenizer
 
 
@@ -28,6 +28,7 @@ def codec(tmp_path_factory) -> Codec:
         paths=(f"{folder}/*.txt",),
         vocab_size=262,
         data_seed=0,
+        objective=Objective.next,
         cache=str(folder / "cache"),
     )
     path = prepare(data, 4).tokenizer
@@ -132,8 +133,8 @@ def test_facts_and_unigram_against_plain_counting(data: DataConfig, poems: Path)
     for token in tokens.train.tolist():
         counts[token] += 1
     total = sum(counts)
-    assert tokens.val_NT.shape == (12, 9)
-    targets = [token for row in tokens.val_NT.tolist() for token in row[1:]]
+    assert tokens.val.targets_BM.shape == (12, 8)
+    targets = tokens.val.targets_BM.reshape(-1).tolist()
     expected = -sum(math.log(counts[token] / total) for token in targets) / len(targets)
     facts = tokens.facts
     assert facts.unigram_entropy == pytest.approx(expected, rel=1e-13)
@@ -149,10 +150,10 @@ def test_held_out_windows_are_the_start_of_the_held_out_stream(data: DataConfig)
     tokens = prepare(data, 8)
     assert tokens.tokenizer is not None
     val_S = np.fromfile(tokens.tokenizer.with_name("val.bin"), dtype=np.uint16)
-    assert len(tokens.val_NT) == (len(val_S) - 1) // 8
-    for number, row in enumerate(tokens.val_NT):
-        assert row.tolist() == val_S[number * 8 : number * 8 + 9].tolist()
-    assert len(prepare(dataclasses.replace(data, val_tokens=3), 8).val_NT) == 1
+    assert len(tokens.val) == (len(val_S) - 1) // 8
+    np.testing.assert_array_equal(tokens.val.inputs_BT.reshape(-1), val_S[: len(tokens.val) * 8])
+    np.testing.assert_array_equal(tokens.val.targets_BM.reshape(-1), val_S[1 : len(tokens.val) * 8 + 1])
+    assert len(prepare(dataclasses.replace(data, val_tokens=3), 8).val) == 1
 
 
 def test_batches_read_the_training_stream(data: DataConfig) -> None:
@@ -180,7 +181,7 @@ def test_vocabularies_out_of_reach(data: DataConfig, vocab_size: int, told: str)
 
 def test_too_little_text_for_the_context(data: DataConfig) -> None:
     facts = prepare(data, 8).facts
-    assert len(prepare(data, facts.val_tokens - 1).val_NT) == 1
+    assert len(prepare(data, facts.val_tokens - 1).val) == 1
     with pytest.raises(
         UserError, match=rf"{facts.val_tokens:,} held-out .*\n.*at least {facts.val_tokens + 1:,}"
     ):

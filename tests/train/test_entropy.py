@@ -25,12 +25,12 @@ def test_the_loss_approaches_the_entropy_rate_and_never_beats_it(bench: Any, pla
         }
     )
     folder, _ = bench.train(config)
-    facts, windows_NT1 = bench.data(config).facts, bench.data(config).val_NT
+    facts, targets = bench.data(config).facts, bench.data(config).val.targets_BM.size
     p_K = 1 / np.arange(1, BRANCHING + 1)
     p_K /= p_K.sum()
     entropy = float(-(p_K * np.log(p_K)).sum())
     deviation = math.sqrt(float((p_K * (np.log(p_K) + entropy) ** 2).sum()))
-    error = deviation / math.sqrt(windows_NT1[:, 1:].size)
+    error = deviation / math.sqrt(targets)
     loss = read_series(folder.metrics("val")).column("val/loss")
     assert facts.entropy_rate == pytest.approx(entropy)
     assert loss.min() > entropy - 4 * error

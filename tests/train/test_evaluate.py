@@ -14,12 +14,12 @@ def test_the_held_out_loss_is_the_mean_over_all_tokens(bench: Any) -> None:
     config = bench.config()
     data = bench.data(config)
     module = build(config.model, data.facts.vocab_size, 0, config.probe)
-    windows_NT1 = data.val_NT[:7]
-    logits = module(torch.from_numpy(windows_NT1[:, :-1])).detach().double().log_softmax(-1)
-    targets = torch.from_numpy(windows_NT1[:, 1:])
+    examples = data.val.rows(0, 7)
+    logits = module(torch.from_numpy(examples.inputs_BT)).detach().double().log_softmax(-1)
+    targets = torch.from_numpy(examples.targets_BM)
     expected = -float(logits.gather(2, targets[:, :, None]).mean())
     for batch in (1, 3, 7, 100):  # 3 leaves a smaller rest, which must not weigh more
-        assert evaluate(module, windows_NT1, batch) == pytest.approx(expected, rel=1e-6)
+        assert evaluate(module, examples, batch) == pytest.approx(expected, rel=1e-6)
 
 
 def test_evaluation_leaves_the_step_alone(bench: Any) -> None:
@@ -27,10 +27,10 @@ def test_evaluation_leaves_the_step_alone(bench: Any) -> None:
     data = bench.data(config)
     made = Stepper(build(config.model, data.facts.vocab_size, 0, config.probe), config)
     batches = data.batches(8, 0)
-    made.step(0, batches.at(0))
+    made.step(0, batches.examples(0))
     board, before = made.module.board, torch.get_rng_state()
     values = board.values().clone(), board.sample_values().clone()
-    evaluate(made.module, data.val_NT, 8)
+    evaluate(made.module, data.val, 8)
     assert torch.equal(board.values(), values[0])
     assert torch.equal(board.sample_values(), values[1])
     assert torch.equal(torch.get_rng_state(), before)

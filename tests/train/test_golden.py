@@ -68,11 +68,11 @@ def numbers(case: str) -> dict[str, list[float]]:
     batches = data.batches(config.optim.batch, config.data.data_seed)
     found: dict[str, list[float]] = {}
     for step in range(STEPS):
-        measured = made.step(step, batches.at(step))
+        measured = made.step(step, batches.examples(step))
         row = dict(zip(made.columns, measured.dense_C.tolist(), strict=True))
         for column in ("train/loss", "grad/norm", "grad/bias_share", "out/b01_down", "grad/b00_q"):
             found.setdefault(column, []).append(row[column])
-    found["val/loss"] = [evaluate(module, data.val_NT, config.optim.batch)]
+    found["val/loss"] = [evaluate(module, data.val, config.optim.batch)]
     return found
 
 

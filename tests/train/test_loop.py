@@ -47,7 +47,7 @@ def test_lr_and_unigram_columns_belong_to_their_step(bench: Any) -> None:
     folder, _ = bench.train(config)
     series, batches = read_series(folder.metrics()), bench.data(config).batches(8, config.data.data_seed)
     assert series.column("train/lr")[0] == pytest.approx(config.optim.lr / config.optim.warmup)
-    assert series.column("train/unigram")[7] == pytest.approx(batches.unigram(batches.at(7)))
+    assert series.column("train/unigram")[7] == pytest.approx(batches.unigram(batches.examples(7)))
 
 
 def test_on_ready_comes_once_with_the_held_out_loss_at_step_0(bench: Any) -> None:

@@ -1,4 +1,4 @@
-"""B batch, T tokens."""
+"""B batch, T tokens, N targets."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ablate.config import Config, UserError
+from ablate.data import Examples
 from ablate.model import build
 from ablate.train import Stepper, World, evaluate
 
@@ -35,8 +36,8 @@ def test_accumulation_equals_the_unsplit_step(bench: Any, optim: dict[str, Any])
     whole, batches = stepper(bench, {"model": model, "optim": optim})
     split, _ = stepper(bench, {"model": model, "optim": {**optim, "accumulation": 4}})
     for step in range(5):
-        a = named(whole, whole.step(step, batches.at(step)))
-        b = named(split, split.step(step, batches.at(step)))
+        a = named(whole, whole.step(step, batches.examples(step)))
+        b = named(split, split.step(step, batches.examples(step)))
         assert a == pytest.approx(b, rel=1e-6, nan_ok=True)
     for p, q in zip(whole.module.parameters(), split.module.parameters(), strict=True):
         torch.testing.assert_close(p, q, rtol=1e-6, atol=1e-9)
@@ -44,12 +45,12 @@ def test_accumulation_equals_the_unsplit_step(bench: Any, optim: dict[str, Any])
 
 def test_a_row_stands_at_the_parameters_before_its_update(bench: Any) -> None:
     made, batches = stepper(bench, {})
-    batch_BT1 = batches.at(0)
-    before = evaluate(made.module, batch_BT1, 3)
+    examples = batches.examples(0)
+    before = evaluate(made.module, examples, 3)
     old = {name: p.detach().clone() for name, p in made.module.named_parameters()}
-    row = named(made, made.step(0, batch_BT1))
+    row = named(made, made.step(0, examples))
     assert row["train/loss"] == pytest.approx(before, rel=1e-9)
-    assert evaluate(made.module, batch_BT1, 3) < before
+    assert evaluate(made.module, examples, 3) < before
     name = "blocks.1.mlp.up.weight"
     new = dict(made.module.named_parameters())
     names = (name, name.replace("weight", "bias"))
@@ -62,10 +63,11 @@ def test_a_row_stands_at_the_parameters_before_its_update(bench: Any) -> None:
 def test_gradient_columns_are_the_norms_before_clipping(bench: Any) -> None:
     made, batches = stepper(bench, {"optim": {"clip": 0.01}})
     reference, _ = stepper(bench, {})
-    row = named(made, made.step(0, batches.at(0)))
-    batch_BT1 = torch.from_numpy(batches.at(0))
-    logits_BTV = reference.module(batch_BT1[:, :-1])
-    torch.nn.functional.cross_entropy(logits_BTV.flatten(0, 1), batch_BT1[:, 1:].flatten()).backward()
+    row = named(made, made.step(0, batches.examples(0)))
+    examples = batches.examples(0)
+    logits_BTV = reference.module(torch.from_numpy(examples.inputs_BT))
+    targets_N = torch.from_numpy(examples.targets_BM).flatten()
+    torch.nn.functional.cross_entropy(logits_BTV.flatten(0, 1), targets_N).backward()
     gradients: dict[str, Tensor] = {
         name: p.grad for name, p in reference.module.named_parameters() if p.grad is not None
     }
@@ -76,16 +78,18 @@ def test_gradient_columns_are_the_norms_before_clipping(bench: Any) -> None:
     assert row["grad/norm_common"] == pytest.approx((total - bias) ** 0.5)
     assert row["grad/bias_share"] == pytest.approx(bias / total)
     assert row["grad/clipped"] == 1.0
-    assert named(reference, reference.step(0, batches.at(0)))["grad/clipped"] == float(total > 1.0)
+    assert named(reference, reference.step(0, batches.examples(0)))["grad/clipped"] == float(total > 1.0)
 
 
 def test_recorded_loss_leaves_the_z_term_out(bench: Any) -> None:
     plain, batches = stepper(bench, {})
     weighted, _ = stepper(bench, {"optim": {"z_loss": 0.5}})
-    losses = [named(made, made.step(0, batches.at(0)))["train/loss"] for made in (plain, weighted)]
+    losses = [named(made, made.step(0, batches.examples(0)))["train/loss"] for made in (plain, weighted)]
     assert losses[0] == losses[1]
     logz = [
-        named(made, made.step(step, batches.at(step))) for made in (plain, weighted) for step in range(1, 9)
+        named(made, made.step(step, batches.examples(step)))
+        for made in (plain, weighted)
+        for step in range(1, 9)
     ]
     assert abs(logz[15]["logit/logz"]) < abs(logz[7]["logit/logz"])
 
@@ -93,7 +97,9 @@ def test_recorded_loss_leaves_the_z_term_out(bench: Any) -> None:
 def test_bf16_trains_with_parameters_and_moments_in_fp32(bench: Any) -> None:
     wide, batches = stepper(bench, {}, double=False)
     narrow, _ = stepper(bench, {"optim": {"precision": "bf16"}}, double=False)
-    rows = {made: [named(made, made.step(s, batches.at(s))) for s in range(20)] for made in (wide, narrow)}
+    rows = {
+        made: [named(made, made.step(s, batches.examples(s))) for s in range(20)] for made in (wide, narrow)
+    }
     assert rows[narrow][0]["train/loss"] != rows[wide][0]["train/loss"]
     assert rows[narrow][0]["train/loss"] == pytest.approx(rows[wide][0]["train/loss"], abs=0.02)
     assert rows[narrow][-1]["train/loss"] < rows[narrow][0]["train/loss"] - 0.5
@@ -103,7 +109,7 @@ def test_bf16_trains_with_parameters_and_moments_in_fp32(bench: Any) -> None:
 
 def test_switched_off_probes_leave_the_totals(bench: Any) -> None:
     made, batches = stepper(bench, {"probe": {"outputs": False, "gradients": False, "every": 0}})
-    measured = made.step(0, batches.at(0))
+    measured = made.step(0, batches.examples(0))
     assert measured.probe_C is None
     assert made.probe_columns == ()
     assert set(named(made, measured)) == {
@@ -114,6 +120,7 @@ def test_switched_off_probes_leave_the_totals(bench: Any) -> None:
 def test_a_world_of_several_ranks_is_refused_until_something_starts_one() -> None:
     with pytest.raises(UserError, match="4 processes"):
         World(0, 4)
-    batch_BT1 = np.arange(6).reshape(2, 3)
-    assert World().rows(batch_BT1) is not None
-    assert np.array_equal(World().rows(batch_BT1), batch_BT1)
+    numbers = np.arange(6).reshape(2, 3)
+    rows = World().rows(Examples(numbers, numbers, numbers, numbers))
+    for part in (rows.inputs_BT, rows.targets_BM, rows.positions_BM, rows.source_BS):
+        assert np.array_equal(part, numbers)

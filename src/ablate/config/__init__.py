@@ -31,6 +31,7 @@ from ablate.config.files import MIGRATIONS, cache_dir, conf_dir, dump, load
 from ablate.config.grid import Grid, compose, expand
 from ablate.config.identity import SCIENCE_VERSION, run_id, science, slug
 from ablate.config.model import ModelConfig
+from ablate.config.objectives import SMALLEST_BPE, Hidden, hidden, reserved_tokens
 from ablate.config.overrides import read_overrides
 from ablate.config.parse import flatten, parse, replace, to_dict
 from ablate.config.parts import Axis
@@ -52,6 +53,7 @@ __all__ = [
     "MIGRATIONS",
     "SCHEMA_VERSION",
     "SCIENCE_VERSION",
+    "SMALLEST_BPE",
     "WORDS",
     "Activation",
     "Axis",
@@ -67,6 +69,7 @@ __all__ = [
     "FieldClass",
     "FieldInfo",
     "Grid",
+    "Hidden",
     "Init",
     "Keep",
     "ModelConfig",
@@ -98,11 +101,13 @@ __all__ = [
     "expand",
     "fields",
     "flatten",
+    "hidden",
     "load",
     "nearest",
     "parse",
     "read_overrides",
     "replace",
+    "reserved_tokens",
     "run_id",
     "science",
     "sites_of",

@@ -1,11 +1,13 @@
 """Rules between settings: one function each, over a resolved configuration."""
 
+import math
 import re
 from collections.abc import Callable
 
 from ablate.config.enums import Norm, Objective, Placement, Position, QkNormOver, Schedule, Source, Stack
 from ablate.config.errors import ConfigError
 from ablate.config.fields import table
+from ablate.config.objectives import SMALLEST_BPE, hidden, reserved_tokens
 from ablate.config.resolve import OBJECTIVES, at
 from ablate.config.schema import Config
 
@@ -101,6 +103,27 @@ def _objective(c: Config) -> ConfigError | None:
     return None
 
 
+def _hidden(c: Config) -> ConfigError | None:
+    """What is hidden of a window must be something, and leave something to read."""
+    d, context = c.data, c.model.context
+    some = hidden(d, context)
+    if d.objective is Objective.span and 0 in (some.tokens, some.spans):
+        longer = f"model.context={math.ceil((d.mask_span / 2 + 1) / d.mask_rate)}"
+        if some.tokens:
+            allowed = f"less than {2 * some.tokens}: so few tokens are hidden that no span is that long"
+            return _refused(
+                "data.mask_span", d.mask_span, allowed, f"data.mask_span={some.tokens} or {longer}"
+            )
+        allowed = f"a share that hides a token of the {context} of a window (model.context)"
+        return _refused("data.mask_rate", d.mask_rate, allowed, longer)
+    least = max(1, some.spans)
+    if context - some.tokens < least:
+        usual = table()["data.mask_rate"].default
+        allowed = f"a share that leaves {least} or more tokens of the {context} of a window (model.context)"
+        return _refused("data.mask_rate", d.mask_rate, allowed, f"data.mask_rate={usual}")
+    return None
+
+
 def _sinusoidal(c: Config) -> ConfigError | None:
     if c.model.position is not Position.sinusoidal or c.model.width % 2 == 0:
         return None
@@ -193,9 +216,18 @@ def _needed(c: Config) -> ConfigError | None:
 
 
 def _vocabulary(c: Config) -> ConfigError | None:
-    if c.data.source is Source.synthetic and c.data.branching > c.data.vocab_size:
-        allowed = f"at most data.vocab_size = {c.data.vocab_size}: successors are different tokens"
-        return _refused("data.branching", c.data.branching, allowed)
+    """Room for what text is made of beside what the objective reserves."""
+    d, reserved = c.data, len(reserved_tokens(c.data, c.model.context))
+    if d.source is Source.synthetic and d.branching > d.vocab_size - reserved:
+        kept = f", less {reserved} that data.objective={d.objective} reserves" if reserved else ""
+        allowed = f"at most data.vocab_size = {d.vocab_size}{kept}: successors are different tokens"
+        return _refused("data.branching", d.branching, allowed)
+    least = reserved + (SMALLEST_BPE if d.source is not Source.synthetic and d.tokenizer is None else 1)
+    if reserved and d.vocab_size < least:
+        allowed = (
+            f"at least {least}: {reserved} for data.objective={d.objective}, the rest for the text itself"
+        )
+        return _refused("data.vocab_size", d.vocab_size, allowed, f"data.vocab_size={least}")
     return None
 
 
@@ -247,6 +279,7 @@ RULES: tuple[Rule, ...] = (
     _stack,
     _norm_choices,
     _objective,
+    _hidden,
     _sinusoidal,
     _window,
     _window_every,

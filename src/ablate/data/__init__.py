@@ -1,10 +1,12 @@
-"""Corpora, tokenizer and token cache, fingerprint, and batches as a pure function of (data_seed, step).
+"""Corpora, tokenizer and token cache, fingerprint, and batches and
+examples as pure functions of (data_seed, step).
 
 A user's guide stands in docs/data.md.
 """
 
 from ablate.data.batches import Batches, permute
 from ablate.data.corpora import CORPORA, Corpus, Stream, Texts
+from ablate.data.examples import Examples, Task
 from ablate.data.files import expand, of_files
 from ablate.data.prepare import fingerprint, prepare
 from ablate.data.synthetic import Chain
@@ -18,7 +20,9 @@ __all__ = [
     "Codec",
     "Corpus",
     "DataFacts",
+    "Examples",
     "Stream",
+    "Task",
     "Texts",
     "TokenData",
     "expand",

@@ -10,14 +10,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+from ablate.data.examples import NEXT, Examples, Task
+from ablate.data.mixing import GOLDEN, TRAINING, Words, keys, mix, seed_word
 
 ROUNDS = 6
-# Odd constants of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators").
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-MIX_2 = np.uint64(0x94D049BB133111EB)
-SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 ROUND_KEYS = [np.uint64((0xD1B54A32D192ED03 * (r + 1)) & 0xFFFFFFFFFFFFFFFF) for r in range(ROUNDS)]
 
 
@@ -40,16 +36,9 @@ def _network(place_B: Words, moduli: tuple[np.uint64, np.uint64], key_B: Words) 
     a, b = moduli
     left_B, right_B = np.divmod(place_B, b)
     for number in range(0, ROUNDS, 2):
-        left_B = (left_B + _mix(right_B * GOLDEN + (key_B ^ ROUND_KEYS[number])) % a) % a
-        right_B = (right_B + _mix(left_B * GOLDEN + (key_B ^ ROUND_KEYS[number + 1])) % b) % b
+        left_B = (left_B + mix(right_B * GOLDEN + (key_B ^ ROUND_KEYS[number])) % a) % a
+        right_B = (right_B + mix(left_B * GOLDEN + (key_B ^ ROUND_KEYS[number + 1])) % b) % b
     return left_B * b + right_B
-
-
-def _mix(word_B: Words) -> Words:
-    """The output function of splitmix64: every bit of the result depends on every bit of the word."""
-    word_B = (word_B ^ (word_B >> SHIFT_1)) * MIX_1
-    word_B = (word_B ^ (word_B >> SHIFT_2)) * MIX_2
-    return word_B ^ (word_B >> SHIFT_3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +50,7 @@ class Batches:
     context: int
     batch: int
     data_seed: int
+    task: Task = NEXT
 
     @cached_property
     def windows(self) -> int:
@@ -69,20 +59,28 @@ class Batches:
 
     @cached_property
     def _seed(self) -> Words:
-        return _mix(np.array([self.data_seed % 2**64], dtype=np.uint64) + GOLDEN)
+        return seed_word(self.data_seed)
+
+    def _samples(self, step: int) -> NDArray[np.int64]:
+        """The numbers of a step's samples, counted over the whole run."""
+        return step * self.batch + np.arange(self.batch)
 
     def order(self, step: int) -> NDArray[np.int64]:
         """window_B of a step: sample s = step·B + i is entry s mod N of the permutation of epoch s // N."""
-        epoch_B, position_B = np.divmod(step * self.batch + np.arange(self.batch), self.windows)
-        key_B = _mix(self._seed + (epoch_B.astype(np.uint64) + np.uint64(1)) * GOLDEN)
+        epoch_B, position_B = np.divmod(self._samples(step), self.windows)
+        key_B = mix(self._seed + (epoch_B.astype(np.uint64) + np.uint64(1)) * GOLDEN)
         return permute(position_B.astype(np.uint64), self.windows, key_B).astype(np.int64)
 
     def at(self, step: int) -> NDArray[np.int64]:
-        """batch_BT1 of a step: no window twice in an epoch, and every epoch in a new order."""
+        """The windows batch_BT1 of a step: no window twice in an epoch, and every epoch in a new order."""
         start_B1 = self.order(step)[:, None] * self.context
         batch_BT1: NDArray[np.int64] = self.train[start_B1 + np.arange(self.context + 1)].astype(np.int64)
         return batch_BT1
 
-    def unigram(self, batch_BT1: NDArray[np.int64]) -> float:
-        """Cross-entropy of the batch's targets under the training unigram, in nats per token."""
-        return float(self.unigram_V[batch_BT1[:, 1:]].mean())
+    def examples(self, step: int) -> Examples:
+        """The examples of a step. What is hidden of a window is drawn anew whenever it comes up."""
+        return self.task.examples(self.at(step), keys(self.data_seed, TRAINING, self._samples(step)))
+
+    def unigram(self, examples: Examples) -> float:
+        """Cross-entropy of the targets under the training unigram, in nats per target."""
+        return float(self.unigram_V[examples.targets_BM].mean())

@@ -35,10 +35,11 @@ class Texts:
 
 @dataclass(frozen=True)
 class Stream:
-    """A corpus that is drawn as tokens: `draw` returns the training and the held-out stream."""
+    """A corpus that is drawn as tokens: `draw` takes the number of different tokens and
+    returns the training and the held-out stream."""
 
     identity: Mapping[str, Any]
-    draw: Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]]
+    draw: Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64]]]
     entropy_rate: float  # nats per token
 
 

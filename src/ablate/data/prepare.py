@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ablate.config import ConfigError, DataConfig, UserError, cache_dir
+from ablate.config import ConfigError, DataConfig, UserError, cache_dir, reserved_tokens
 from ablate.data.cache import entry
 from ablate.data.corpora import CORPORA
 from ablate.data.corpus import Announce, Corpus, Stream, Texts, ignore, take
 from ablate.data.digests import digest_files
 from ablate.data.split import split_documents
-from ablate.data.tokenizer import Codec, load_codec, train_bpe
+from ablate.data.tokenizer import Codec, load_codec, train_bpe, with_reserved
 from ablate.data.tokens import COUNTS, TOKENIZER, TRAIN, VAL, TokenData, open_tokens
 
 READER_VERSION = 1  # raise when the same files would be read as other documents
@@ -41,10 +41,11 @@ def prepare(data: DataConfig, context: int, announce: Announce = ignore) -> Toke
     """
     corpus = CORPORA[data.source](data)
     known = _fingerprint(corpus, data)
-    folder = cache_dir(data) / "tokens" / _key(known, data)
+    reserved = reserved_tokens(data, context)
+    folder = cache_dir(data) / "tokens" / _key(known, data, reserved)
 
     def build(draft: Path) -> Mapping[str, Any]:
-        built = _streams(corpus, data, draft, announce)
+        built = _streams(corpus, data, reserved, draft, announce)
         return {"fingerprint": known, **built}
 
     return open_tokens(folder, entry(folder, build, announce), data, context)
@@ -61,8 +62,8 @@ def _fingerprint(corpus: Corpus, data: DataConfig) -> str:
     )
 
 
-def _key(known: str, data: DataConfig) -> str:
-    parts = {
+def _key(known: str, data: DataConfig, reserved: Sequence[str]) -> str:
+    parts: dict[str, Any] = {
         "fingerprint": known,
         "vocab_size": data.vocab_size,
         "split_seed": data.split_seed,
@@ -70,6 +71,8 @@ def _key(known: str, data: DataConfig) -> str:
         "max_bytes": data.max_bytes,
         "version": CACHE_VERSION,
     }
+    if reserved:
+        parts["reserved"] = list(reserved)
     return _hash(parts)[:32]
 
 
@@ -83,19 +86,22 @@ def _tokenizer_digest(data: DataConfig) -> str | None:
     return digest_files([Path(data.tokenizer).expanduser()], cache_dir(data))[0]
 
 
-def _streams(corpus: Corpus, data: DataConfig, draft: Path, announce: Announce) -> dict[str, Any]:
+def _streams(
+    corpus: Corpus, data: DataConfig, reserved: Sequence[str], draft: Path, announce: Announce
+) -> dict[str, Any]:
     """Fill `draft` with the token files and return their facts."""
     if isinstance(corpus, Stream):
-        announce(f"drawing {data.tokens:,} tokens from a chain of {data.vocab_size:,}")
-        train_S, val_S = corpus.draw()
+        ordinary = data.vocab_size - len(reserved)
+        announce(f"drawing {data.tokens:,} tokens from a chain of {ordinary:,}")
+        train_S, val_S = corpus.draw(ordinary)
         written = _write_both(draft, [train_S], [val_S], data.vocab_size)
         facts = {"documents": 0, "bytes": 0, "tokenizer_sha256": None, "entropy_rate": corpus.entropy_rate}
         return {**facts, **written}
     documents = _documents(corpus, data, announce)
     split = split_documents(documents, data.val_fraction, data.split_seed, announce)
-    codec = _codec(split.train, data, draft, announce)
+    codec = _codec(split.train, data, reserved, draft, announce)
     announce("encoding the corpus")
-    written = _write_both(draft, codec.encode(split.train), codec.encode(split.val), codec.vocab_size)
+    written = _write_both(draft, codec.encode(split.train), codec.encode(split.val), data.vocab_size)
     return {
         "documents": len(documents),
         "bytes": sum(len(text.encode()) for text in documents),
@@ -117,22 +123,26 @@ def _documents(corpus: Texts, data: DataConfig, announce: Announce) -> list[str]
     return documents
 
 
-def _codec(train: tuple[str, ...], data: DataConfig, draft: Path, announce: Announce) -> Codec:
-    """The tokenizer, trained or given; its file goes into `draft`."""
+def _codec(
+    train: tuple[str, ...], data: DataConfig, reserved: Sequence[str], draft: Path, announce: Announce
+) -> Codec:
+    """The tokenizer, trained or given; its file goes into `draft`, with the reserved tokens."""
     if data.tokenizer is None:
         announce(f"training a byte-level BPE of {data.vocab_size:,} tokens")
-        (draft / TOKENIZER).write_text(train_bpe(train, data.vocab_size), encoding="utf-8")
+        (draft / TOKENIZER).write_text(train_bpe(train, data.vocab_size, reserved), encoding="utf-8")
         return load_codec(draft / TOKENIZER)
     path = Path(data.tokenizer).expanduser()
     (draft / TOKENIZER).write_bytes(path.read_bytes())
     codec = load_codec(draft / TOKENIZER, str(path))
-    if codec.vocab_size != data.vocab_size:
+    needed = codec.vocab_size + len(reserved)
+    if needed != data.vocab_size:
+        own = f"{codec.vocab_size}, the vocabulary of {path}"
+        more = f"{needed}: {own}, and {len(reserved)} that data.objective={data.objective} reserves"
         raise ConfigError.setting(
-            "data.vocab_size",
-            data.vocab_size,
-            f"{codec.vocab_size}, the vocabulary of {path}",
-            f"data.vocab_size={codec.vocab_size}",
+            "data.vocab_size", data.vocab_size, more if reserved else own, f"data.vocab_size={needed}"
         )
+    if reserved:
+        (draft / TOKENIZER).write_text(with_reserved(codec, reserved, str(path)), encoding="utf-8")
     return codec
 
 

@@ -96,8 +96,8 @@ def synthetic(data: DataConfig) -> Stream:
         raise ConfigError.setting("data.tokenizer", data.tokenizer, "null: a synthetic source has no text")
     held_out = max(1, round(data.tokens * data.val_fraction))
 
-    def draw() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        chain = Chain.draw(data.vocab_size, data.branching, data.split_seed)
+    def draw(tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        chain = Chain.draw(tokens, data.branching, data.split_seed)
         return chain.sample(data.tokens, TRAIN), chain.sample(held_out, VAL)
 
     identity = {

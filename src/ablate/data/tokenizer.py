@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ablate.config import ConfigError, UserError
+from ablate.config import SMALLEST_BPE, ConfigError, UserError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 END_OF_TEXT = "<|endoftext|>"
 END_NAMES = (END_OF_TEXT, "</s>", "<eos>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "[EOS]", "[SEP]")
-SMALLEST = 257  # 256 bytes and the end of a text
 PIECE = 1 << 20  # characters encoded at once: bounds the memory that a long document takes
 
 
@@ -54,23 +53,24 @@ class Codec:
         return str(self.tokenizer.decode([int(token) for token in tokens], skip_special_tokens=False))
 
 
-def train_bpe(documents: Sequence[str], vocab_size: int) -> str:
-    """The tokenizer.json of a byte-level BPE with exactly `vocab_size` tokens, `<|endoftext|>` at 0.
+def train_bpe(documents: Sequence[str], vocab_size: int, reserved: Sequence[str] = ()) -> str:
+    """The tokenizer.json of a byte-level BPE with exactly `vocab_size` tokens: `<|endoftext|>` at 0, and the
+    `reserved` ones, which no text is made of, at the end.
 
     The same documents give the same file, in any number of threads. Raises ConfigError if the vocabulary
     cannot hold all bytes, or if the documents have too few repeated pairs to reach it.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    if vocab_size < SMALLEST:
-        raise ConfigError.setting(
-            "data.vocab_size", vocab_size, f"at least {SMALLEST}: 256 bytes and {END_OF_TEXT}"
-        )
+    least = SMALLEST_BPE + len(reserved)
+    if vocab_size < least:
+        own = f", {END_OF_TEXT} and {len(reserved)} reserved" if reserved else f" and {END_OF_TEXT}"
+        raise ConfigError.setting("data.vocab_size", vocab_size, f"at least {least}: 256 bytes{own}")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
+        vocab_size=vocab_size - len(reserved),
         min_frequency=2,
         special_tokens=[END_OF_TEXT],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
@@ -78,12 +78,13 @@ def train_bpe(documents: Sequence[str], vocab_size: int) -> str:
     )
     pieces = (piece for document in documents for piece in _pieces(document))
     tokenizer.train_from_iterator(pieces, trainer)
+    tokenizer.add_special_tokens(list(reserved))
     reached = tokenizer.get_vocab_size()
     if reached < vocab_size:
         raise ConfigError.setting(
             "data.vocab_size",
             vocab_size,
-            f"{SMALLEST} to {reached}: the training text has no more pairs that occur twice",
+            f"{least} to {reached}: the training text has no more pairs that occur twice",
             hint=f"data.vocab_size={reached}, or more text",
         )
     return str(tokenizer.to_str(pretty=True))
@@ -114,6 +115,27 @@ def load_codec(path: Path, name: str | None = None) -> Codec:
             f"data.tokenizer: {name} has no end-of-text token", allowed=f"one of {' '.join(END_NAMES)}"
         )
     return Codec(tokenizer, end, max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1)
+
+
+def with_reserved(codec: Codec, reserved: Sequence[str], name: str) -> str:
+    """The tokenizer.json of a given tokenizer with the `reserved` tokens behind its own; `name`: for errors.
+
+    A name that it has already gets underscores. Raises UserError where its ids leave gaps: new tokens would
+    come to stand in them.
+    """
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(codec.tokenizer.to_str())
+    for number, token in enumerate(reserved):
+        while tokenizer.token_to_id(token) is not None:
+            token = f"{token[:-1]}_>"
+        tokenizer.add_special_tokens([token])
+        if tokenizer.token_to_id(token) != codec.vocab_size + number:
+            raise UserError(
+                f"data.tokenizer: the ids of {name} leave gaps: nothing can be reserved behind the last",
+                allowed="ids from 0 on without gaps, for any data.objective but next",
+            )
+    return str(tokenizer.to_str(pretty=True))
 
 
 def _pieces(document: str) -> Iterator[str]:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ablate.config import DataConfig, UserError
+from ablate.config import DataConfig, Objective, UserError
 from ablate.data.batches import Batches
+from ablate.data.examples import Examples, Task
+from ablate.data.mixing import HELD_OUT, keys
 
 TRAIN, VAL, COUNTS, TOKENIZER = "train.bin", "val.bin", "counts.bin", "tokenizer.json"
 
@@ -29,38 +31,42 @@ class DataFacts:
     val_tokens: int  # the whole held-out stream; an evaluation reads data.val_tokens of it at most
     tokens_sha256: str  # of the digests of train.bin and val.bin
     tokenizer_sha256: str | None  # None for a source of tokens
-    unigram_entropy: float  # u: nats per evaluated token under the add-one unigram of the training tokens
+    unigram_entropy: float  # u: nats per evaluated target under the unigram of the training targets
     entropy_rate: float | None  # nats per token, where it is known
 
 
 @dataclass(frozen=True, eq=False)
 class TokenData:
-    """Training tokens (memory-mapped) and the fixed windows of every evaluation."""
+    """Training tokens (memory-mapped) and the fixed examples of every evaluation."""
 
     facts: DataFacts
     context: int
     train: NDArray[np.unsignedinteger]  # S
-    val_NT: NDArray[np.int64]  # [N, T + 1]: inputs val_NT[:, :-1], targets val_NT[:, 1:]
-    unigram_V: NDArray[np.float64]  # −ln p in nats
+    task: Task
+    val: Examples  # N of them
+    unigram_V: NDArray[np.float64]  # −ln p of a target, in nats
     tokenizer: Path | None
 
     def batches(self, batch: int, data_seed: int) -> Batches:
         """The batches of `batch` windows in the order that `data_seed` gives."""
-        return Batches(self.train, self.unigram_V, self.context, batch, data_seed)
+        return Batches(self.train, self.unigram_V, self.context, batch, data_seed, self.task)
 
 
 def open_tokens(folder: Path, facts: dict[str, Any], data: DataConfig, context: int) -> TokenData:
     """The token data of a complete cache entry, for windows of `context` tokens.
 
+    What the evaluation hides depends on `data.split_seed` and the windows' numbers alone.
     Raises UserError where a side has too few tokens for one window.
     """
     train, val = (_map(folder / name, facts["dtype"]) for name in (TRAIN, VAL))
     _require(len(train), len(val), data, context)
     counts_V = np.fromfile(folder / COUNTS, dtype="<i8")
-    unigram_V = np.log(counts_V.sum() + len(counts_V)) - np.log1p(counts_V)
+    task = Task.of(data, context)
+    unigram_V = _unigram(counts_V, task)
     windows = max(1, min(data.val_tokens, len(val) - 1) // context)
     start_N1 = np.arange(windows)[:, None] * context
-    val_NT = val[start_N1 + np.arange(context + 1)].astype(np.int64)
+    windows_NT1 = val[start_N1 + np.arange(context + 1)].astype(np.int64)
+    held_out = task.examples(windows_NT1, keys(data.split_seed, HELD_OUT, np.arange(windows)))
     return TokenData(
         facts=DataFacts(
             source=data.source.value,
@@ -72,15 +78,31 @@ def open_tokens(folder: Path, facts: dict[str, Any], data: DataConfig, context: 
             val_tokens=len(val),
             tokens_sha256=facts["tokens_sha256"],
             tokenizer_sha256=facts["tokenizer_sha256"],
-            unigram_entropy=float(unigram_V[val_NT[:, 1:]].mean()),
+            unigram_entropy=float(unigram_V[held_out.targets_BM].mean()),
             entropy_rate=facts["entropy_rate"],
         ),
         context=context,
         train=train,
-        val_NT=val_NT,
+        task=task,
+        val=held_out,
         unigram_V=unigram_V,
         tokenizer=folder / TOKENIZER if facts["tokenizer_sha256"] else None,
     )
+
+
+def _unigram(counts_V: NDArray[np.int64], task: Task) -> NDArray[np.float64]:
+    """−ln p of each token as a target, in nats: the add-one unigram of the training tokens.
+
+    With objective span, each window's K sentinels are targets beside its H hidden tokens: each sentinel has
+    1/(H + K) of the targets, and the unigram the rest.
+    """
+    unigram_V: NDArray[np.float64] = np.log(counts_V.sum() + len(counts_V)) - np.log1p(counts_V)
+    if task.objective is not Objective.span:
+        return unigram_V
+    targets = task.hidden.tokens + task.hidden.spans
+    p_V = np.exp(-unigram_V) * (task.hidden.tokens / targets)
+    p_V[-task.hidden.spans :] += 1 / targets
+    return -np.log(p_V)
 
 
 def _map(path: Path, dtype: str) -> NDArray[np.unsignedinteger]:

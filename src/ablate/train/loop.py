@@ -184,10 +184,10 @@ class Lane:
                 )
             if last:
                 break
-            batch_BT1 = self._batches.at(step)
-            measured = self._stepper.step(step, batch_BT1)
+            examples = self._batches.examples(step)
+            measured = self._stepper.step(step, examples)
             rate = self._stepper.learning_rate(step)
-            self._buffer.put(step, self._batches.unigram(batch_BT1), rate, measured)
+            self._buffer.put(step, self._batches.unigram(examples), rate, measured)
         return self._finish(Ending.complete, total)
 
     def close(self) -> None:
@@ -226,7 +226,7 @@ class Lane:
     def _validate(self, step: int, announce: Callable[[str], None]) -> float:
         optim = self._config.optim
         micro = max(1, optim.batch // optim.accumulation)
-        loss = evaluate(self._stepper.module, self._data.val_NT, micro)
+        loss = evaluate(self._stepper.module, self._data.val, micro)
         rows: list[Row] = [[step, loss]]
         self._writers["val"].append(rows)
         announce(f"step {step}: held-out loss {loss:.4f}")

@@ -1,24 +1,37 @@
-"""The objective. B batch, T tokens, V vocabulary; N = B·T."""
+"""The objective. B examples, T tokens, M targets, V vocabulary; N = B·M."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from ablate.data import Examples
+from ablate.model import Transformer
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums over the tokens of one micro-batch, 0-D, in the type of the logits (fp32 also under bf16)."""
+    """Sums over the targets of one micro-batch, 0-D, in the type of the logits (fp32 also under bf16)."""
 
     objective: Tensor  # cross entropy + z_loss · log² Z; what is differentiated
     cross_entropy: Tensor  # in nats; no gradient
 
 
-def token_loss(logits_BTV: Tensor, targets_BT: Tensor, z_loss: float) -> Loss:
+def example_loss(module: Transformer, examples: Examples, z_loss: float) -> Loss:
+    """The loss of a model on examples, which are taken to its device."""
+    device = module.embed.weight.device
+    more = (to_device(part, device) for part in (examples.source_BS, examples.positions_BM))
+    logits_BMV = module(to_device(examples.inputs_BT, device), *more)
+    return token_loss(logits_BMV, to_device(examples.targets_BM, device), z_loss)
+
+
+def token_loss(logits_BMV: Tensor, targets_BM: Tensor, z_loss: float) -> Loss:
     """Summed cross entropy, and the objective: z_loss · Σ log² Z added (PaLM, Chowdhery et al. 2022, §5)."""
-    logits_NV = logits_BTV.reshape(-1, logits_BTV.shape[-1])
-    target_N1 = targets_BT.reshape(-1, 1)
+    logits_NV = logits_BMV.reshape(-1, logits_BMV.shape[-1])
+    target_N1 = targets_BM.reshape(-1, 1)
     return Loss(*_TokenLoss.apply(logits_NV, target_N1, z_loss))  # type: ignore[no-untyped-call]
 
 
@@ -52,3 +65,21 @@ class _TokenLoss(torch.autograd.Function):
             gradient_NV *= weight_N1
         gradient_NV.scatter_(1, target_N1, gradient_NV.gather(1, target_N1) - 1)
         return gradient_NV.mul_(scale), None, None
+
+
+@overload
+def to_device(array: NDArray[np.int64], device: torch.device) -> Tensor: ...
+
+
+@overload
+def to_device(array: None, device: torch.device) -> None: ...
+
+
+def to_device(array: NDArray[np.int64] | None, device: torch.device) -> Tensor | None:
+    """The array on the device, None as it is; the copy to CUDA does not wait."""
+    if array is None:
+        return None
+    tensor = torch.from_numpy(array)
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor

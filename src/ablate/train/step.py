@@ -1,20 +1,19 @@
 """One optimiser step: forward and backward over the micro-batches, clip, update, and what was measured.
 
-B batch, T tokens, C columns.
+C columns.
 """
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ablate.config import Config
+from ablate.data import Examples
 from ablate.model import Transformer
 from ablate.probe import GradientNorms, GradientProbe, UpdateProbe, parameter_facts
 from ablate.train.clip import clip_divisor
-from ablate.train.loss import token_loss
+from ablate.train.loss import example_loss
 from ablate.train.optimizer import AdamW, decay_groups
 from ablate.train.schedule import factor
 from ablate.train.world import World
@@ -75,12 +74,12 @@ class Stepper:
         """The learning rate of update `step`."""
         return self._config.optim.lr * factor(self._config.optim, step)
 
-    def step(self, step: int, batch_BT1: NDArray[np.int64]) -> Measured:
-        """Update `step` on its global batch. Never waits for the device."""
+    def step(self, step: int, examples: Examples) -> Measured:
+        """Update `step` on its global batch of examples. Never waits for the device."""
         every = self._config.probe.every
         sample = every > 0 and step % every == 0
         self.module.board.begin(sample)
-        loss = self._backward(batch_BT1)
+        loss = self._backward(examples)
         norms = self._gradients.measure()
         divisor = clip_divisor(norms, self._config.optim)
         if sample:
@@ -93,18 +92,17 @@ class Stepper:
             parameter.grad = None
         return Measured(self._dense(loss, norms, divisor), probe_C)
 
-    def _backward(self, batch_BT1: NDArray[np.int64]) -> Tensor:
-        """Gradients of the objective over this rank's windows; returns the mean cross entropy, 0-D."""
+    def _backward(self, examples: Examples) -> Tensor:
+        """Gradients of the objective over this rank's examples; returns the mean cross entropy, 0-D."""
         optim = self._config.optim
-        tokens = batch_BT1[:, 1:].size
-        rows_BT1 = to_device(self._world.rows(batch_BT1), self.device)
+        targets = examples.targets_BM.size
         total: Tensor | None = None
-        for micro_BT1 in rows_BT1.tensor_split(optim.accumulation):
-            loss = token_loss(self.module(micro_BT1[:, :-1]), micro_BT1[:, 1:], optim.z_loss)
-            (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
+        for part in self._world.rows(examples).split(optim.accumulation):
+            loss = example_loss(self.module, part, optim.z_loss)
+            (loss.objective / targets).backward()  # type: ignore[no-untyped-call]
             total = loss.cross_entropy if total is None else total + loss.cross_entropy
         assert total is not None
-        return total / tokens
+        return total / targets
 
     def _dense(self, loss: Tensor, norms: GradientNorms, divisor: Tensor | None) -> Tensor:
         loss = loss.double()
@@ -114,11 +112,3 @@ class Stepper:
         outputs = [self.module.board.values()] if probe.outputs else []
         gradients = [norms.per_site] if probe.gradients else []
         return torch.cat([single, *outputs, *gradients])
-
-
-def to_device(array: NDArray[np.int64], device: torch.device) -> Tensor:
-    """The array on the device; the copy to CUDA does not wait."""
-    tensor = torch.from_numpy(array)
-    if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ablate.config import UserError
+from ablate.data import Examples
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class World:
         """Only the first rank claims a run and writes its record."""
         return self.rank == 0
 
-    def rows(self, batch_BT1: NDArray[np.int64]) -> NDArray[np.int64]:
-        """This rank's windows of the global batch."""
-        share = len(batch_BT1) // self.size
-        return batch_BT1[self.rank * share : (self.rank + 1) * share]
+    def rows(self, examples: Examples) -> Examples:
+        """This rank's examples of the global batch."""
+        share = len(examples) // self.size
+        return examples.rows(self.rank * share, (self.rank + 1) * share)
