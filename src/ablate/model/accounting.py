@@ -29,10 +29,11 @@ class NormFact:
 class Description:
     """Exact counts of a built model, in parameters.
 
-    `non_embedding` leaves out the token embedding, learned positions and an untied head's matrix.
-    `by_site`: weights and gains per site, and `embed` and `position`; `biases`: per site, in the order of
-    `Site`, only sites that have one; the two together add up to `parameters`. `linear_biases` counts those
-    of linears, `norm_biases` those of norms. `by_kind`: parameters per kind, what decay groups are made of.
+    `non_embedding` leaves out the token embedding, learned positions, segments and an untied head's matrix.
+    `by_site`: weights and gains per site, and `embed`, `position`, `segment`; `biases`: per site, in the
+    order of `Site`, only sites that have one; the two together add up to `parameters`. `linear_biases` counts
+    those of linears, `norm_biases` those of norms. `by_kind`: parameters per kind, what decay groups are made
+    of.
     """
 
     parameters: int

@@ -1,128 +1,113 @@
-"""One block: attention f and MLP g on the residual stream x, and where the norms N stand.
+"""One block: attention, cross-attention where it has one, and MLP on the residual stream x, and their norms.
 
-Legend: B batch, T tokens, D width. A placement is one small subclass whose whole difference is `stream`.
+Legend: B batch, T tokens, S tokens of a source, D width. A placement says where norms N stand around one
+sublayer f: x becomes after(x + write(f(read(x)))).
 """
 
 from collections.abc import Callable
-from typing import ClassVar
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from ablate.config import Placement
-from ablate.model.attention import Attention
+from ablate.model.attention import CROSS, Attention
 from ablate.model.mlp import MLP
 from ablate.model.parts import Build
-from ablate.model.position import CausalMask, Rope
+from ablate.model.position import Mask, Rope
+
+Function = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where one placement has norms: the prefix of their names there, or None."""
+
+    read: str | None = None
+    write: str | None = None
+    after: str | None = None
+
+
+PLACES = {
+    Placement.pre: Places(read=""),  # x + f(N(x)) (GPT-2)
+    Placement.post: Places(after=""),  # N(x + f(x)) (Vaswani et al. 2017)
+    Placement.peri: Places(read="", write="out_"),  # x + N(f(N(x))) (Kim et al. 2025)
+    Placement.sublayer: Places(write=""),  # x + N(f(x)) (OLMo 2)
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One sublayer on the stream: f and the norms around it."""
+
+    f: Function
+    read: Function
+    write: Function
+    after: Function
+
+    def __call__(self, x: Tensor, *seen: Tensor) -> Tensor:
+        return self.after(x + self.write(self.f(self.read(x), *seen)))
+
+    def beside(self, other: "Step", x: Tensor) -> Tensor:
+        """Both sublayers on the same x in one residual step (PaLM); a norm that they share is taken once."""
+        y = self.read(x)
+        z = y if other.read is self.read else other.read(x)
+        return self.after(x + self.write(self.f(y)) + other.write(other.f(z)))
+
+
+def same(x: Tensor) -> Tensor:
+    return x
 
 
 class Block(nn.Module):
-    """Attention and MLP with the norms that its placement names."""
+    """Attention and MLP, one after the other or side by side, with the norms that the placement names.
 
-    norms: ClassVar[tuple[str, ...]] = ("norm1", "norm2")
-    attention: Callable[[Tensor], Tensor]
-    mlp: Callable[[Tensor], Tensor]
-    norm1: Callable[[Tensor], Tensor]
-    norm2: Callable[[Tensor], Tensor]
-    out_norm1: Callable[[Tensor], Tensor]
-    out_norm2: Callable[[Tensor], Tensor]
+    `label` names it in columns. With `cross`, it also attends to a source, between the two.
+    """
 
-    def __init__(self, build: Build, index: int, mask: CausalMask, rope: Rope | None) -> None:
+    def __init__(self, build: Build, label: str, mask: Mask, rope: Rope | None, cross: bool = False) -> None:
         super().__init__()
-        name = f"b{index:02d}"
-        self.attention = Attention(build, name, mask, rope)
-        self.mlp = MLP(build, name)
-        for norm in self.norms:
-            self.add_module(norm, build.norm(f"{name}_{norm}"))
+        self.label = label
+        self.attention = Attention(build, label, mask, rope)
+        self.cross = Attention(build, f"{label}_cross", Mask(causal=False), None, CROSS) if cross else None
+        self.mlp = MLP(build, label)
+        self.parallel = build.config.parallel
+        self.attention_step = self.step(build, self.attention, "norm1")
+        self.cross_step = None if self.cross is None else self.step(build, self.cross, "cross_norm")
+        self.mlp_step = self.step(build, self.mlp, "norm2")
         self.board = build.board
-        self.probe = build.board.residual(name, build.config.width)
+        self.probe = build.board.residual(label, build.config.width, build.tokens)
 
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        x_BTD = self.stream(x_BTD)
+    def step(self, build: Build, f: nn.Module, name: str) -> Step:
+        """One sublayer with its norms, which become parts of the block.
+
+        Side by side, the second sublayer has no norm of its own after the sum, nor, with `shared_norm`, of
+        what it reads.
+        """
+        places = PLACES[build.config.placement]
+        second = self.parallel and f is self.mlp
+
+        def place(prefix: str | None) -> Function:
+            if prefix is None:
+                return same
+            self.add_module(prefix + name, build.norm(f"{self.label}_{prefix}{name}"))
+            return self.get_submodule(prefix + name)
+
+        shared = second and build.config.shared_norm
+        read = self.attention_step.read if shared else place(places.read)
+        write = place(places.write)
+        return Step(f, read, write, same if second else place(places.after))
+
+    def forward(self, x_BTD: Tensor, source_BSD: Tensor | None = None) -> Tensor:
+        x_BTD = self.stream(x_BTD, source_BSD)
         if self.board.sampling:
             self.probe.record(x_BTD)
         return x_BTD
 
-    def stream(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
-
-
-class Pre(Block):
-    """x + f(N(x)), then x + g(N(x)) (GPT-2)."""
-
-    def stream(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
-
-
-class Post(Block):
-    """N(x + f(x)), then N(x + g(x)) (Vaswani et al. 2017)."""
-
-    def stream(self, x: Tensor) -> Tensor:
-        x = self.norm1(x + self.attention(x))
-        return self.norm2(x + self.mlp(x))
-
-
-class Peri(Block):
-    """x + N(f(N(x))), then x + N(g(N(x))) (Kim et al. 2025)."""
-
-    norms = ("norm1", "out_norm1", "norm2", "out_norm2")
-
-    def stream(self, x: Tensor) -> Tensor:
-        x = x + self.out_norm1(self.attention(self.norm1(x)))
-        return x + self.out_norm2(self.mlp(self.norm2(x)))
-
-
-class Sublayer(Block):
-    """x + N(f(x)), then x + N(g(x)) (OLMo 2)."""
-
-    def stream(self, x: Tensor) -> Tensor:
-        x = x + self.norm1(self.attention(x))
-        return x + self.norm2(self.mlp(x))
-
-
-class ParallelPre(Block):
-    """x + f(N(x)) + g(N(x)) with one shared norm (PaLM)."""
-
-    norms = ("norm1",)
-
-    def stream(self, x: Tensor) -> Tensor:
-        y = self.norm1(x)
-        return x + self.attention(y) + self.mlp(y)
-
-
-class ParallelPost(Block):
-    """N(x + f(x) + g(x))."""
-
-    norms = ("norm1",)
-
-    def stream(self, x: Tensor) -> Tensor:
-        return self.norm1(x + self.attention(x) + self.mlp(x))
-
-
-class ParallelPeri(Block):
-    """x + N(f(N(x))) + N(g(N(x))): the inner norm is shared as in PaLM, the outer ones are not."""
-
-    norms = ("norm1", "out_norm1", "out_norm2")
-
-    def stream(self, x: Tensor) -> Tensor:
-        y = self.norm1(x)
-        return x + self.out_norm1(self.attention(y)) + self.out_norm2(self.mlp(y))
-
-
-class ParallelSublayer(Block):
-    """x + N(f(x)) + N(g(x))."""
-
-    def stream(self, x: Tensor) -> Tensor:
-        return x + self.norm1(self.attention(x)) + self.norm2(self.mlp(x))
-
-
-BLOCKS: dict[tuple[Placement, bool], type[Block]] = {
-    (Placement.pre, False): Pre,
-    (Placement.post, False): Post,
-    (Placement.peri, False): Peri,
-    (Placement.sublayer, False): Sublayer,
-    (Placement.pre, True): ParallelPre,
-    (Placement.post, True): ParallelPost,
-    (Placement.peri, True): ParallelPeri,
-    (Placement.sublayer, True): ParallelSublayer,
-}
+    def stream(self, x: Tensor, source: Tensor | None) -> Tensor:
+        if self.parallel:
+            return self.attention_step.beside(self.mlp_step, x)
+        x = self.attention_step(x)
+        if self.cross_step is not None:
+            assert source is not None, "a block with cross-attention needs a source"
+            x = self.cross_step(x, source)
+        return self.mlp_step(x)

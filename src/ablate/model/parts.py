@@ -6,28 +6,36 @@ Precision. Parameters, the residual stream and norms keep the type of the parame
 its input, weight and bias to its compute type and answers in it; adding that to the stream widens it again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, layer_norm, linear, rms_norm
 
-from ablate.config import ModelConfig, Norm, Site
-from ablate.probe import Board, ParameterKind, Part
+from ablate.config import ModelConfig, Norm, QkNormOver, Site
+from ablate.probe import Board, ParameterKind, Part, Tokens
 
 WIDE = 8  # from this ratio of outputs to inputs on, ‖y‖ is cheaper from x and W than from y
 
 
 @dataclass(frozen=True)
 class Build:
-    """What every part of a model is built from: the configuration, the sites with a bias, the board."""
+    """What every part of a model is built from: the configuration, the sites with a bias, the board.
+
+    `tokens`: those that the parts see.
+    """
 
     config: ModelConfig
     biases: frozenset[Site]
     board: Board
+    tokens: Tokens = Tokens.inputs
+
+    def over(self, tokens: Tokens) -> "Build":
+        """The same for parts that see other tokens."""
+        return replace(self, tokens=tokens)
 
     def linear(self, site: Site, label: str, fan_in: int, fan_out: int) -> "Linear":
-        return Linear(site, label, fan_in, fan_out, site in self.biases, self.board)
+        return Linear(site, label, fan_in, fan_out, site in self.biases, self)
 
     def norm(self, label: str) -> nn.Module:
         """A norm over the width, of the kind of the model (none: the identity)."""
@@ -35,15 +43,16 @@ class Build:
             return nn.Identity()
         return self._norm(self.config.norm, Site.norm, label, self.config.width)
 
-    def qk_norm(self, label: str) -> nn.Module:
-        """A norm over one head, its weights shared by all heads (the identity without qk_norm).
+    def qk_norm(self, label: str, heads: int) -> nn.Module:
+        """A norm over one head, its weights shared by all, or over all `heads`; without qk_norm the identity.
 
         Of the kind of the model; RMSNorm where the model has none, since qk_norm asks for a norm.
         """
         if not self.config.qk_norm:
             return nn.Identity()
         kind = Norm.rmsnorm if self.config.norm is Norm.none else self.config.norm
-        return self._norm(kind, Site.qk_norm, label, self.config.head_dim)
+        spanned = heads if self.config.qk_norm_over is QkNormOver.all else 1
+        return self._norm(kind, Site.qk_norm, label, spanned * self.config.head_dim)
 
     def _norm(self, kind: Norm, site: Site, label: str, width: int) -> "NormPart":
         part = LayerNorm if kind is Norm.layernorm else RMSNorm
@@ -55,13 +64,13 @@ class Linear(Part):
 
     compute_dtype: torch.dtype | None = None  # None: that of the input
 
-    def __init__(self, site: Site, label: str, fan_in: int, fan_out: int, bias: bool, board: Board) -> None:
+    def __init__(self, site: Site, label: str, fan_in: int, fan_out: int, bias: bool, build: Build) -> None:
         super().__init__(label, site, ParameterKind.matrix)
         self.weight = nn.Parameter(torch.empty(fan_out, fan_in))
         self.register_parameter("bias", nn.Parameter(torch.empty(fan_out)) if bias else None)
         self.wide = fan_out >= WIDE * fan_in
-        self.board = board
-        self.probe = board.linear(label, fan_out, bias)
+        self.board = build.board
+        self.probe = build.board.linear(label, fan_out, bias, build.tokens)
 
     def cast(self, x: Tensor) -> Tensor:
         """x in the compute type: to be done once where several linears read the same x."""

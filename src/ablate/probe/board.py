@@ -1,6 +1,7 @@
 """The board: all accumulators of one model, when they are written, and how they become columns.
 
-Definitions (y a linear's output, b its bias, n tokens, C output columns, x the residual stream):
+Definitions (y a linear's output, b its bias, n the tokens that this linear saw (see `Tokens`), C output
+columns, x the residual stream):
 - `out/<label>`              ‖y‖_F / √n                                     every step
 - `wx/<label>`               ‖Wx‖_F / √n                                    on cadence, as all that follow
 - `bias/<label>_norm`        ‖b‖₂
@@ -8,18 +9,27 @@ Definitions (y a linear's output, b its bias, n tokens, C output columns, x the 
 - `bias/<label>_cancellable` C·mean(b)² / ‖b‖², the share of ‖b‖² in the mean direction; 0 for a zero bias
 - `attn/<block>_max_logit`   largest q·k/√E over heads and sampled queries, allowed keys only
 - `resid/<block>_rms, _max, _kurtosis`   √E[x²], max |x|, E[x⁴] / E[x²]² over all elements of a block's output
-- `logit/max, logit/logz`    largest output logit; mean log Z
+- `logit/max, logit/logz`    largest output logit; mean log Z over the predicted tokens
 Not-a-number and infinity pass through.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ablate.probe.meters import AttentionProbe, LinearProbe, LogitProbe, Meter, Reduction, ResidualProbe
+
+
+class Tokens(StrEnum):
+    """Which tokens of a batch pass through a part of the model."""
+
+    inputs = "inputs"  # what the last stack reads
+    source = "source"  # what the encoder of an encoder_decoder reads
+    targets = "targets"  # where something is predicted
 
 
 def gather(meters: Iterable[Meter]) -> Tensor:
@@ -45,30 +55,38 @@ class Board:
         self.queries = queries
         self.recording = False
         self.sampling = False
-        self.tokens = Meter(Reduction.sum)
+        self.tokens = {tokens: Meter(Reduction.sum) for tokens in Tokens}
         self.logits = LogitProbe()
         self._linears: list[LinearProbe] = []
         self._attentions: list[AttentionProbe] = []
         self._residuals: list[ResidualProbe] = []
+        self._seen: dict[str, Tokens] = {}
 
-    def linear(self, label: str, columns: int, has_bias: bool) -> LinearProbe:
+    @property
+    def meters(self) -> tuple[nn.Module, ...]:
+        """What belongs to no part of the model: the model itself must hold it (so that it moves along)."""
+        return (*self.tokens.values(), self.logits)
+
+    def linear(self, label: str, columns: int, has_bias: bool, tokens: Tokens) -> LinearProbe:
         """A new probe for one linear; the module that calls it must hold it (so that it moves along)."""
         self._linears.append(LinearProbe(label, columns, has_bias))
+        self._seen[label] = tokens
         return self._linears[-1]
 
     def attention(self, block: str) -> AttentionProbe:
         self._attentions.append(AttentionProbe(block, self.queries))
         return self._attentions[-1]
 
-    def residual(self, block: str, width: int) -> ResidualProbe:
+    def residual(self, block: str, width: int, tokens: Tokens) -> ResidualProbe:
         self._residuals.append(ResidualProbe(block, width))
+        self._seen[block] = tokens
         return self._residuals[-1]
 
     def begin(self, sample: bool) -> None:
         """Start a step: empty the accumulators; `sample`: record the costlier probes in this step too."""
         self.recording = True
         self.sampling = sample
-        zeroed = [self.tokens, *(probe.squares for probe in self._linears)]
+        zeroed = [*self.tokens.values(), *(probe.squares for probe in self._linears)]
         if sample:
             zeroed += self._sampled[Reduction.sum]
             for meter in self._sampled[Reduction.max]:
@@ -93,8 +111,8 @@ class Board:
     def values(self) -> Tensor:
         """The step's output L2 of every linear, 1-D float64 on the device."""
         if not self.outputs:
-            return self.tokens.value.new_zeros(0)
-        return (gather(probe.squares for probe in self._linears) / self.tokens.value).sqrt()
+            return self.logits.log_z.value.new_zeros(0)
+        return (gather(probe.squares for probe in self._linears) / self._tokens_of(self._linears)).sqrt()
 
     @property
     def sample_columns(self) -> tuple[str, ...]:
@@ -117,28 +135,32 @@ class Board:
     def sample_values(self) -> Tensor:
         """What the forward passes since `begin(sample=True)` showed, 1-D float64 on the device."""
         assert self.sampling, "this step was not begun with sample=True"
-        tokens = self.tokens.value
         return torch.cat(
             (
                 gather(probe.max_logit for probe in self._attentions),
-                *self._residual_values(tokens),
+                *self._residual_values(),
                 self.logits.largest.value,
-                self.logits.log_z.value / tokens,
-                *self._bias_values(tokens),
+                self.logits.log_z.value / self.tokens[Tokens.targets].value,
+                *self._bias_values(),
             )
         )
 
-    def _residual_values(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        elements = tokens * self._residuals[0].width
+    def _tokens_of(self, probes: Iterable[LinearProbe | ResidualProbe]) -> Tensor:
+        """How many tokens each of the probes saw, 1-D float64."""
+        return gather(self.tokens[self._seen[probe.label]] for probe in probes)
+
+    def _residual_values(self) -> tuple[Tensor, Tensor, Tensor]:
+        elements = self._tokens_of(self._residuals) * self._residuals[0].width
         squares = gather(probe.squares for probe in self._residuals) / elements
         fourths = gather(probe.fourths for probe in self._residuals) / elements
         largest = gather(probe.largest for probe in self._residuals)
         return squares.sqrt(), largest, fourths / squares.square()
 
-    def _bias_values(self, tokens: Tensor) -> tuple[Tensor, ...]:
+    def _bias_values(self) -> tuple[Tensor, ...]:
         biased = [probe for probe in self._linears if probe.has_bias]
         if not biased:
             return ()
+        tokens = self._tokens_of(biased)
         product = (gather(probe.product_squares for probe in biased) / tokens).sqrt()
         biases = [probe.bias.value for probe in biased]
         norm = torch.stack(torch._foreach_norm(biases))

@@ -1,8 +1,8 @@
 """Accumulators and the probes that fill them inside the (compiled) forward pass.
 
-Legend: B batch, T tokens, D width, H query heads, K key/value heads, E head dim, V vocabulary,
-Q sampled queries, C output columns of a linear, L lanes. Every accumulator is a float64 buffer of shape
-[L], a kept bias [L, C]; there is one lane.
+Legend: B batch, T tokens (of an attention: keys), D width, H query heads, K key/value heads, E head dim,
+V vocabulary, Q sampled queries, C output columns of a linear, L lanes. Every accumulator is a float64 buffer
+of shape [L], a kept bias [L, C]; there is one lane.
 """
 
 import math
@@ -156,7 +156,7 @@ class ResidualProbe(nn.Module):
 
 
 class LogitProbe(nn.Module):
-    """Output logits: the largest value and Σ log Z, log Z = logsumexp over the vocabulary, per token."""
+    """Output logits: the largest value and Σ log Z over predicted tokens, log Z = logsumexp over V."""
 
     def __init__(self) -> None:
         super().__init__()
