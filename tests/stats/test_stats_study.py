@@ -105,7 +105,7 @@ def test_edge_search_runs_serve_the_edge_and_nothing_else() -> None:
     searched = [*grid, run("none", 3e-2, 0, 5.0), run("none", 5e-4, 0, 3.9)]
     study, plain = Study.of(searched, RATES), Study.of(grid)
     assert lr_half(study, "none", "0").bracket == (1e-2, 3e-2)
-    assert study.best == plain.best == 4.0
+    assert study.best == plain.best == {"": 4.0}
     assert study.best_rates == plain.best_rates
     for response in (Response.sensitivity, Response.unstable, Response.best_loss):
         assert responses(study, response) == responses(plain, response)
@@ -130,9 +130,9 @@ def test_the_lowest_seed_mean_over_arms_is_the_studys_best() -> None:
         run("b", 1e-2, 0, 4.3),
         run("b", 1e-2, 1, math.nan),
     ]
-    assert Study.of(runs).best == 4.5
-    assert Study.of([]).best is None
-    assert Study.of([dataclasses.replace(runs[0], kind=None)]).best is None
+    assert Study.of(runs).best == {"": 4.5}
+    assert Study.of([]).best == {}
+    assert Study.of([dataclasses.replace(runs[0], kind=None)]).best == {}
 
 
 def test_what_is_known_of_a_run() -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from view_runs import made_run
 
@@ -112,6 +112,7 @@ def test_arms_by_study_do_not_depend_on_other_studies() -> None:
 
 
 CHOICES = {
+    "model.preset": [None, "gpt2", "llama"],
     "model.placement": ["pre", "post", "peri"],
     "model.norm": ["layernorm", "rmsnorm"],
     "model.qk_norm": [False, True],
@@ -123,6 +124,7 @@ CHOICES = {
 }
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries({key: st.sampled_from(v) for key, v in CHOICES.items()}), min_size=1, max_size=8
@@ -131,7 +133,7 @@ CHOICES = {
 def test_runs_of_one_arm_differ_in_learning_rate_and_seed_only(changes: list[dict[str, object]]) -> None:
     runs = [made_run(i, change) for i, change in enumerate(changes)]
     arms = Arms.of(runs)
-    apart = ("optim.lr", "seed", "data.data_seed")
+    apart = ("optim.lr", "seed", "data.data_seed", "model.preset")
     for a, b in itertools.combinations(runs, 2):
         rest = [{k: v for k, v in run.flat.items() if k not in apart} for run in (a, b)]
         assert (arms.label(a) == arms.label(b)) == (rest[0] == rest[1])

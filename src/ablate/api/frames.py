@@ -11,7 +11,7 @@ import numpy as np
 
 from ablate.config import UserError
 from ablate.record import Run, RunFolder, Series
-from ablate.view import Arms, RunFacts, as_float, value, with_bias_words
+from ablate.view import Arms, RunFacts, as_float, readable, value
 from ablate.view.arms import AXES, DATA
 from ablate.view.arms import short_names as shortened
 
@@ -75,7 +75,7 @@ def factor_names(arms: Arms) -> dict[str, str]:
 def levels(runs: Sequence[RunFacts], arms: Arms) -> dict[RunFolder, dict[str, object]]:
     """Each run's value of every factor that makes an arm, by column; biases as words where there is one."""
     names = factor_names(arms)
-    flats = with_bias_words([r.flat for r in runs])
+    flats = readable([r.flat for r in runs])
     found = {}
     for run, flat in zip(runs, flats, strict=True):
         known = {**flat, DATA: run.fingerprint}

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ablate.stats import Study, impaired
-from ablate.verdict import Kind
-from ablate.view import RunFacts, as_float, number
-from ablate.view.results import study_of
+from ablate.stats import Study
+from ablate.view import RunFacts, number
+from ablate.view.results import impaired_runs, study_of
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,7 @@ class Together:
         """Compare the runs that may be compared."""
         study = study_of(runs)
         arm = {o.run_id: o.arm for o in study.outcomes}
-        found = frozenset(r.run_id for r in runs if r.run_id in arm and _impaired(r, study.best))
-        return cls(study, arm, found)
+        return cls(study, arm, impaired_runs([r for r in runs if r.run_id in arm], study))
 
     def why_no_twin(self, run: RunFacts) -> str:
         """A sentence for a run that has no stable twin."""
@@ -36,10 +34,3 @@ class Together:
         if run.lr == best:
             return f"it is at its arm's best learning rate ({number(best, 6)}) itself"
         return f"at its arm's best learning rate ({number(best, 6)}) no run of seed {run.seed} is stable"
-
-
-def _impaired(run: RunFacts, best: float | None) -> bool:
-    unigram = as_float(run.summary.get("measures/u"))
-    if best is None or unigram is None or run.val is None or run.verdict not in set(Kind):
-        return False
-    return impaired(Kind(run.verdict), run.val, best, unigram)

@@ -8,6 +8,7 @@ from ablate.record.disk import finite, read_json, replace_file, write_json
 from ablate.record.errors import Claimed, DiskFull, Finished, Superseded
 from ablate.record.find import check_study, find_run, find_runs, find_studies, runs_by_study
 from ablate.record.folder import RunFolder
+from ablate.record.labels import depth_of, site_of
 from ablate.record.process import Owner
 from ablate.record.read import Series, read_series
 from ablate.record.run import Run, summarise
@@ -38,6 +39,7 @@ __all__ = [
     "compare_series",
     "create_rerun",
     "create_run",
+    "depth_of",
     "environment",
     "find_run",
     "find_runs",
@@ -48,6 +50,7 @@ __all__ = [
     "read_status",
     "replace_file",
     "runs_by_study",
+    "site_of",
     "status_json",
     "summarise",
     "write_json",

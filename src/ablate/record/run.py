@@ -4,7 +4,6 @@ Legend: R recorded rows, E evaluations.
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +17,7 @@ from ablate.record.cache import read_rows
 from ablate.record.claim import read_status
 from ablate.record.disk import finite, read_json
 from ablate.record.folder import RunFolder
+from ablate.record.labels import over_layers
 from ablate.record.read import Series
 from ablate.record.series import REDO
 from ablate.record.state import Status
@@ -27,7 +27,6 @@ GROWTH_SHARE = 20  # the last window for growth: steps / 20, at least GROWTH_ROW
 GROWTH_ROWS = 5
 _MAXIMA = ("attn", "resid", "logit")  # groups of probe columns whose largest value the summary keeps
 _SECTIONS = ("config", "data", "environment", "model")  # of meta.json
-_LAYER = re.compile(r"/b[0-9]+_")
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def _maxima(run: Run, curve: Curve) -> dict[str, float]:
     probe = run.series("probe")
     for name in probe.columns if len(probe) else ():
         if name.partition("/")[0] in _MAXIMA:
-            key = "max/" + _LAYER.sub("/", name)
+            key = f"max/{over_layers(name)}"
             # Unlike max(), np.maximum keeps a NaN.
             found[key] = float(np.maximum(found.get(key, -np.inf), np.max(probe.column(name))))
     return found

@@ -20,7 +20,7 @@ class Contrast:
 
     `of`: the factors with the level looked at; `against`: with the level it is compared with. `blocks`: the
     levels of the other factors over which it is averaged, each with equal weight. `left_out`: blocks that
-    could not enter, and why.
+    could not enter, and why. `task`: that of all its runs, where the study has several.
     """
 
     response: Response
@@ -29,11 +29,13 @@ class Contrast:
     blocks: tuple[Levels, ...]
     left_out: tuple[str, ...]
     effect: Effect
+    task: str = ""
 
     @property
     def name(self) -> str:
         parts = zip(self.of, self.against, strict=True)
-        return " × ".join(f"{factor}: {level} − {reference}" for (factor, level), (_, reference) in parts)
+        words = " × ".join(f"{factor}: {level} − {reference}" for (factor, level), (_, reference) in parts)
+        return f"{words} ({self.task})" if self.task else words
 
 
 def factorial(study: Study, response: Response, order: int = 2) -> tuple[Contrast, ...]:
@@ -44,14 +46,22 @@ def factorial(study: Study, response: Response, order: int = 2) -> tuple[Contras
     Source: Box, Hunter & Hunter 2005, chapter 5 (there an interaction is half of this). Only complete blocks
     enter: a block whose arms are not all in the study, or in which no seed has all values, is left out; of
     the rest a seed needs all values. Both are named. Factors that only ever vary together are taken as one.
+    Arms of different tasks are never in one contrast: each task has its own, against the first of its levels;
+    all main effects come first.
     """
+    parts = [_contrasts(part, response, order) for part in study.by_task.values()]
+    return tuple(c for n in (1, 2) for part in parts for c in part if len(c.of) == n)
+
+
+def _contrasts(study: Study, response: Response, order: int) -> list[Contrast]:
+    """Those of a study of one task."""
     design = _Design.of(study, responses(study, response))
     steps = [(name, level, levels[0]) for name, levels in design.factors.items() for level in levels[1:]]
     found = [design.contrast(response, [step]) for step in steps]
     if order >= 2:
         pairs = itertools.combinations(steps, 2)
         found += [design.contrast(response, [a, b]) for a, b in pairs if a[0] != b[0]]
-    return tuple(found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,7 @@ class _Design:
     factors: Mapping[str, tuple[str, ...]]
     arms: Mapping[Levels, Values]
     seeds: tuple[str, ...]
+    task: str
 
     @classmethod
     def of(cls, study: Study, values: Mapping[str, Values]) -> "_Design":
@@ -78,7 +89,7 @@ class _Design:
             for arm in study.arms
         }
         assert len(arms) == len(values), "arms differ in some factor"
-        return cls(factors, arms, study.seeds)
+        return cls(factors, arms, study.seeds, "".join(study.tasks))
 
     def contrast(self, response: Response, steps: Sequence[Step]) -> Contrast:
         others = [name for name in self.factors if name not in {step[0] for step in steps}]
@@ -100,6 +111,7 @@ class _Design:
             blocks=tuple(blocks),
             left_out=tuple(left_out),
             effect=contrast([(c / len(blocks), values) for c, values in terms]),
+            task=self.task,
         )
 
     def _corners(self, steps: Sequence[Step], block: Mapping[str, str]) -> list[Term] | str:

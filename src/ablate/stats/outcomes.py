@@ -22,6 +22,8 @@ class Outcome:
     `arm` is any label that tells arms apart; `levels` is the arm's level of every factor but learning rate
     and seed. `kind` is None while there is no verdict (queued, running, failed, killed). `final` is the
     held-out loss at the end, None or not finite where the run broke; `start` that at step 0, `unigram` is u.
+    `task` names what is predicted from which data, in any words: losses of different tasks are not
+    comparable. All runs of an arm have the same one.
     """
 
     run_id: str
@@ -33,6 +35,7 @@ class Outcome:
     start: float | None
     unigram: float | None
     levels: Mapping[str, str] = field(default_factory=dict)
+    task: str = ""
 
     @property
     def unknown(self) -> str:
@@ -98,6 +101,7 @@ class Study:
         assert len({(o.arm, o.lr, o.seed) for o in runs}) == len(runs), "one run for arm, rate and seed"
         names = list(factors) if factors is not None else sorted({name for o in runs for name in o.levels})
         assert all(name in o.levels for o in runs for name in names), "every arm has a level of every factor"
+        assert len({(o.arm, o.task) for o in runs}) == len({o.arm for o in runs}), "one task an arm"
         ordered = {name: _levels(name, runs, (factors or {}).get(name, ())) for name in names}
         place = {name: {level: i for i, level in enumerate(levels)} for name, levels in ordered.items()}
 
@@ -144,27 +148,52 @@ class Study:
         return {arm: best_rate(found) for arm, found in endings.items()}
 
     @cached_property
-    def best(self) -> float | None:
-        """ℓ*: the lowest seed-mean held-out loss at the end, over all arms and rates of the grid.
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of the arms, in the arms' order; mostly one."""
+        return tuple(dict.fromkeys(o.task for o in self.outcomes))
 
-        A mean over the seeds whose end is known, capped losses included. None where nothing is known yet.
+    @cached_property
+    def by_task(self) -> Mapping[str, "Study"]:
+        """The runs of each task as a study of their own, with the levels that they have; mostly this one."""
+        if len(self.tasks) < 2:
+            return dict.fromkeys(self.tasks, self)
+        return {task: self._of_task(task) for task in self.tasks}
+
+    def _of_task(self, task: str) -> "Study":
+        runs = [o for o in self.outcomes if o.task == task]
+        levels = {
+            name: [level for level in known if any(o.levels[name] == level for o in runs)]
+            for name, known in self.factors.items()
+        }
+        return Study.of(runs, self.rates, levels)
+
+    @cached_property
+    def best(self) -> Mapping[str, float]:
+        """ℓ* of each task: the lowest seed-mean held-out loss at the end, over its arms and the grid's rates.
+
+        A mean over the seeds whose end is known, capped losses included. Without a task of which nothing is
+        known yet.
         """
-        by_point: dict[tuple[str, float], list[float]] = {}
+        by_point: dict[tuple[str, str, float], list[float]] = {}
         for o in self.outcomes:
             if o.lr in self.rates and not o.unknown:
-                by_point.setdefault((o.arm, o.lr), []).append(o.loss)
-        return min((math.fsum(x) / len(x) for x in by_point.values()), default=None)
+                by_point.setdefault((o.task, o.arm, o.lr), []).append(o.loss)
+        found: dict[str, float] = {}
+        for (task, _, _), losses in by_point.items():
+            mean = math.fsum(losses) / len(losses)
+            found[task] = min(mean, found.get(task, mean))
+        return found
 
     def half_way(self, outcome: Outcome) -> float | None:
-        """ℓ* + ½(u − ℓ*) with the run's own u: half of what there was to learn is lost above it.
+        """ℓ* + ½(u − ℓ*) with its task's ℓ* and its own u: half of what there was to learn is lost above it.
 
         None where ℓ* or u is not known, ℓ* is not below u (no arm learned more than the unigram), or the
         run's start is not above the level (a broken run would not be beyond it).
         """
-        u = outcome.unigram
-        if self.best is None or u is None or not self.best < u:
+        u, best = outcome.unigram, self.best.get(outcome.task)
+        if best is None or u is None or not best < u:
             return None
-        half = self.best + 0.5 * (u - self.best)
+        half = best + 0.5 * (u - best)
         return half if outcome.start is not None and outcome.start > half else None
 
     @cached_property
@@ -173,8 +202,8 @@ class Study:
         return frozenset(
             o.run_id
             for o in self.outcomes
-            if not o.unknown and self.best is not None and o.kind is not None and o.unigram is not None
-            if o.final is not None and impaired(o.kind, o.final, self.best, o.unigram)
+            if not o.unknown and o.kind is not None and o.unigram is not None and o.final is not None
+            if (best := self.best.get(o.task)) is not None and impaired(o.kind, o.final, best, o.unigram)
         )
 
     @cached_property

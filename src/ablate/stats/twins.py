@@ -67,8 +67,8 @@ def most_grown(outputs: Mapping[str, Floats], twin: Mapping[str, Floats]) -> tup
 def impaired(kind: Kind, final: float, best: float, unigram: float) -> bool:
     """Did a run that looks healthy lose more than half of what there was to learn?
 
-    Stable or spiked, yet final > ℓ* + ½(u − ℓ*): `best` is ℓ*, the lowest seed-mean held-out loss over all
-    arms of the study, `unigram` is u. Pre-norm models do this at high rates instead of diverging.
+    Stable or spiked, yet final > ℓ* + ½(u − ℓ*): `best` is ℓ*, the lowest seed-mean held-out loss over the
+    study's arms of the same task, `unigram` is u. Pre-norm models do this at high rates instead of diverging.
     """
     healthy = kind in (Kind.stable, Kind.spiked)
     return healthy and final > best + 0.5 * (unigram - best)

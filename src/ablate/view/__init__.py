@@ -3,7 +3,7 @@
 from ablate.view.afresh import differing
 from ablate.view.analysis import Analysis
 from ablate.view.answer import answer
-from ablate.view.arms import Factor, arm_label, bias_words, factors, with_bias_words
+from ablate.view.arms import Factor, arm_label, bias_words, factors, readable, with_bias_words
 from ablate.view.comparison import comparison_lines
 from ablate.view.configs import annotated, differences, keys_table, print_keys
 from ablate.view.facts import Arms, RunFacts, final_val, lookup, read_facts
@@ -94,6 +94,7 @@ __all__ = [
     "read_all_facts",
     "read_facts",
     "read_study_status",
+    "readable",
     "reading_notes",
     "records",
     "replayed",

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 
-from ablate.config import WORDS, Activation, ModelConfig, Norm, Stack, fields, words_for
+from ablate.config import WORDS, Activation, FieldClass, ModelConfig, Norm, Site, Stack, fields, words_for
 from ablate.view.shared import Layered, changed, common_base
 from ablate.view.text import Rank, rank, value
 
 LR, SEED, DATA_SEED, DATA, BIAS = "optim.lr", "seed", "data.data_seed", "data", "model.bias"
+STACK, OBJECTIVE = "model.stack", "data.objective"
+PRESET, SCALE = "model.preset", "model.scale"  # name a model in one word; factors where models differ by them
 AXES = (LR, SEED)  # varied within an arm
 # Counted in steps, or following from another choice: dropped where the other factors already tell them.
 FOLLOWERS = (
@@ -26,6 +28,7 @@ FOLLOWERS = (
     "optim.cooldown",
     DATA,
 )
+NAMED_ONLY = (Site.head, Site.qk_norm)  # sites that no word of `model.bias` covers
 Flat = Mapping[str, object]
 
 
@@ -40,12 +43,20 @@ class Factor:
 def factors(flats: Sequence[Flat], keys: Sequence[str]) -> tuple[Factor, ...]:
     """The varied ones of `keys`, consequences left out (`model.final_norm` that follows the placement).
 
-    A key is left out only when the remaining factors determine it, so no two runs fall together by it.
-    The learning rate and the seed determine nothing but the batch order's seed.
+    Where models of several presets (or scales) differ, the preset is a factor, although it is no such key,
+    and the settings that follow from it are consequences. A key is left out only when the remaining factors
+    determine it, so no two runs fall together by it. The learning rate and the seed determine nothing but the
+    batch order's seed.
     """
-    found = columns(flats, keys)
-    varied = {key: values for key in found if len(values := _values(found[key])) > 1}
-    texts = {key: [*map(repr, found[key])] for key in varied}
+    found = columns(flats, (PRESET, SCALE, *keys))
+    columns_of = {key: column for key, column in found.items() if len(_values(column)) > 1}
+    texts = {key: [*map(repr, column)] for key, column in columns_of.items()}
+    names = _model_names(texts)
+    told = [key for key in preset_followers() if key in texts and _determined(texts, key, names)]
+    if OBJECTIVE in texts and _determined(texts, OBJECTIVE, [k for k in (STACK,) if k in texts]):
+        told.append(OBJECTIVE)
+    order = [*names, *(key for key in columns_of if key not in (PRESET, SCALE, *told))]
+    varied = {key: _values(columns_of[key]) for key in order}
     for key in FOLLOWERS:
         others = [k for k in varied if k not in (key, *AXES, DATA_SEED)]
         if key in varied and _determined(texts, key, others):
@@ -76,18 +87,76 @@ def _choices() -> Mapping[str, tuple[str, ...]]:
     return {BIAS: WORDS} | {f.key: tuple(map(str, f.choices)) for f in fields() if f.choices is not None}
 
 
+def _model_names(texts: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Which of preset and scale to name models by: the fewest that tell most of their settings.
+
+    None of them where models are the same but for their biases, and none that differs for the same model.
+    """
+    settings = [key for key in preset_followers() if key in texts]
+    known = [key for key in (PRESET, SCALE) if key in texts and _determined(texts, key, settings)]
+    choices: list[tuple[str, ...]] = [(), *((key,) for key in known), tuple(known)]
+    return max(choices, key=lambda names: sum(_determined(texts, key, names) for key in settings))
+
+
+@cache
+def preset_followers() -> tuple[str, ...]:
+    """What a preset says, but for the biases: the model's other settings, and what follows for the data."""
+    model = [f.key for f in fields() if f.key.startswith("model.") and f.klass is FieldClass.science]
+    return (*(key for key in model if key != BIAS), "data.vocab_size", OBJECTIVE)
+
+
+def readable(flats: Sequence[Flat]) -> list[Flat]:
+    """The configurations as arms are named by them: bias sites as words, presets as `with_preset_names`."""
+    return with_preset_names(with_bias_words(flats))
+
+
+def with_preset_names(flats: Sequence[Flat]) -> list[Flat]:
+    """The configurations with one preset for models that are the same but for their biases: `llama/qwen`.
+
+    A preset enters no run's identity: a run that several presets ask for is trained, and recorded, as one of
+    them. So presets that share a model share their name in every run.
+    """
+    presets = columns(flats, [PRESET]).get(PRESET, ())
+    if len(set(presets)) < 2:
+        return list(flats)
+    models = [
+        *zip(*(map(repr, column) for column in columns(flats, preset_followers()).values()), strict=True)
+    ]
+    alike: dict[object, set[object]] = {preset: {preset} for preset in presets}
+    by_model: dict[object, object] = {}
+    for preset, model in zip(presets, models or [()] * len(presets), strict=True):
+        other = by_model.setdefault(model, preset)
+        if alike[other] is not alike[preset]:
+            alike[other] |= alike[preset]
+            alike |= dict.fromkeys(alike[preset], alike[other])
+    names = {p: "/".join(sorted(str(x) for x in group if x is not None)) for p, group in alike.items()}
+    return [changed(f, {PRESET: names[p] or None}) for f, p in zip(flats, presets, strict=True)]
+
+
 def with_bias_words(flats: Sequence[Flat]) -> list[Flat]:
     """The configurations with `model.bias` as a word where one means these sites: `all`, not `[q,k,…]`.
 
     So `all` stays one value across models that have different sites. Where several words mean the same
-    sites (`linear` and `all` without a norm), the one that fits most of the runs is taken.
+    sites (`linear` and `all` without a norm), the one that fits most of the runs is taken. Sites that no word
+    covers stand behind a word for the others: `[all,head]`.
     """
     words = [bias_words(flat) for flat in flats]
     votes = Counter(word for found in words for word in found)
     return [
-        changed(flat, {BIAS: max(found, key=lambda word: votes[word])}) if found else flat
+        changed(flat, {BIAS: max(found, key=lambda word: votes[word])}) if found else _partly_in_words(flat)
         for flat, found in zip(flats, words, strict=True)
     ]
+
+
+def _partly_in_words(flat: Flat) -> Flat:
+    """With `[all,head]` for a list that is `all` and the head."""
+    sites = flat.get(BIAS)
+    if not isinstance(sites, list | tuple):
+        return flat
+    beyond = [site for site in map(str, sites) if site in NAMED_ONLY]
+    covered = [site for site in map(str, sites) if site not in NAMED_ONLY]
+    words = bias_words(changed(flat, {BIAS: covered})) if beyond and covered else []
+    return changed(flat, {BIAS: [words[0], *beyond]}) if words else flat
 
 
 def bias_words(flat: Flat) -> list[str]:

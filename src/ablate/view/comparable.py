@@ -2,7 +2,8 @@
 
 A fingerprint that follows from a `data.*` key is a factor like any other. Runs whose configurations say the
 same data but whose fingerprints differ (another Python's standard library, a changed file), or that were
-trained by another version of the numerics, are never put into one table.
+trained by another version of the numerics, are never put into one table. Arms of different tasks stand in one
+table, but no number is taken over both.
 """
 
 from collections import Counter
@@ -11,8 +12,12 @@ from pathlib import Path
 
 from ablate.config import FieldClass, UserError, fields
 from ablate.record import RunFolder, read_json
-from ablate.view.arms import DATA_SEED
+from ablate.view.arms import DATA, DATA_SEED, OBJECTIVE
 from ablate.view.facts import SHORT, RunFacts
+from ablate.view.text import value
+
+# Beside the data themselves: what decides which losses may be compared.
+TASK = (OBJECTIVE, "data.vocab_size", "data.mask_rate", "data.mask_span")
 
 
 def requests(home: Path) -> list[Mapping[str, object]]:
@@ -103,6 +108,40 @@ def _repeated(runs: Sequence[RunFacts]) -> dict[str, str]:
         if run.flat and (first := kept.setdefault(repr([run.flat.get(key) for key in keys]), run)) is not run:
             found[run.run_id] = f"the same configuration as {first.run_id}"
     return found
+
+
+def tasks(arms: Mapping[str, Sequence[RunFacts]]) -> dict[str, str]:
+    """What each arm predicts, from which data, in the words that tell tasks apart (`objective=masked`).
+
+    Losses of different tasks are not comparable: of different objectives, vocabularies or data. "" where all
+    arms have the same one. `arms`: those of one comparison, with their runs.
+    """
+    keys = [f.key for f in fields() if f.klass is FieldClass.science and f.key.startswith("data.")]
+    keys = [*TASK, *(key for key in keys if key not in (*TASK, DATA_SEED))]
+    said = {arm: [value(runs[0].flat.get(key)) for key in keys] for arm, runs in arms.items()}
+    prints = {tuple(said[arm]): _known_print(runs) for arm, runs in arms.items() if _known_print(runs)}
+    data = {arm: _known_print(arms[arm]) or prints.get(tuple(words), "?") for arm, words in said.items()}
+    found = {arm: (*words[: len(TASK)], data[arm]) for arm, words in said.items()}
+    if len(set(found.values())) < 2:
+        return dict.fromkeys(arms, "")
+    columns = [*zip(*said.values(), strict=True), tuple(text[:SHORT] for text in data.values())]
+    names = [*(key.rpartition(".")[2] for key in keys), DATA]
+    return dict(zip(arms, _words([*found.values()], names, columns), strict=True))
+
+
+def _known_print(runs: Sequence[RunFacts]) -> str:
+    return next((run.fingerprint for run in runs if run.fingerprint is not None), "")
+
+
+def _words(found: Sequence[object], names: Sequence[str], columns: Sequence[Sequence[str]]) -> list[str]:
+    """`name=value` of the fewest columns, in order, that tell apart all that is different in `found`."""
+    words = [""] * len(found)
+    for name, column in zip(names, columns, strict=True):
+        if len(set(zip(words, found, strict=True))) == len(set(words)):
+            break
+        longer = [f"{text} {name}={item}".strip() for text, item in zip(words, column, strict=True)]
+        words = longer if len(set(longer)) > len(set(words)) else words
+    return words
 
 
 def _most(values: Mapping[str, object], runs: Sequence[RunFacts]) -> object:

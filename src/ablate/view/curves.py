@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ablate.config import UserError
-from ablate.record import Run, RunFolder, Series
+from ablate.record import Run, RunFolder, Series, site_of
 from ablate.stats import Departure, first_departure
 
 Floats = NDArray[np.float64]
@@ -132,7 +132,7 @@ def by_site(linears: Sequence[str] | Mapping[str, object]) -> dict[str, list[str
     """`{"down": ["b00_down", "b01_down"]}`: linears by what follows the block in their name."""
     found: dict[str, list[str]] = {}
     for name in linears:
-        found.setdefault(name.rpartition("_")[2], []).append(name)
+        found.setdefault(site_of(name), []).append(name)
     return found
 
 

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeVar
 
-from ablate.config import FieldClass, fields, flatten
+from ablate.config import FieldClass, fields, flatten, parse
 from ablate.record import Owner, Run, RunFolder, read_status
-from ablate.view.arms import AXES, DATA, Factor, arm_label, arm_rank, columns, factors, with_bias_words
+from ablate.view.arms import AXES, DATA, Factor, arm_label, arm_rank, columns, factors, readable
 from ablate.view.follow import last_row
 from ablate.view.shared import changed
 from ablate.view.text import Rank, as_float, as_mapping, one_line, rank
@@ -76,11 +77,27 @@ def read_facts(folder: RunFolder) -> RunFacts:
         reason=status.reason,
         attempt=status.attempt,
         owner=status.owner,
-        flat=flat,
+        flat=with_later_keys(flat),
         summary=summary,
         fingerprint=fingerprint if isinstance(fingerprint, str) else None,
         step=_steps(folder, summary),
     )
+
+
+def with_later_keys(flat: Mapping[str, object]) -> Mapping[str, object]:
+    """A recorded configuration with the settings that were added after it, at the value for "as before".
+
+    So runs of one study that were recorded before and after do not differ by them.
+    """
+    missing = [key for key in _later_keys() if key not in flat] if flat else []
+    return {**flat, **{key: _later_keys()[key] for key in missing}} if missing else flat
+
+
+@cache
+def _later_keys() -> Mapping[str, object]:
+    defaults = flatten(parse({}))
+    later = [f.key for f in fields() if "neutral" in f.rules or f.klass is FieldClass.control]
+    return {key: defaults[key] for key in later if key in defaults}
 
 
 @dataclass(frozen=True)
@@ -95,7 +112,7 @@ class Arms:
     def of(cls, runs: Sequence[RunFacts]) -> "Arms":
         """Compare the runs; data that differ count as a factor where no key tells them apart."""
         whole = [r for r in runs if r.flat]
-        flats = with_bias_words([r.flat for r in whole])
+        flats = readable([r.flat for r in whole])
         keys = [f.key for f in fields() if f.klass is FieldClass.science]
         prints = {r.fingerprint for r in whole if r.fingerprint is not None}
         if len(prints) > 1:

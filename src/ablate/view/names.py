@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ablate.config import Config, FieldClass, fields, flatten
-from ablate.view.arms import LR, SEED, arm_label, factors, with_bias_words
+from ablate.view.arms import LR, SEED, arm_label, factors, readable
 from ablate.view.facts import SHORT
 from ablate.view.text import clean, value
 
@@ -15,7 +15,7 @@ def run_names(configs: Mapping[str, Config]) -> dict[str, str]:
     What does not vary among them is left out. The beginning of the id stands where that leaves nothing to
     say (a single run), and behind names that would be the same (data that differ in content alone).
     """
-    flats = with_bias_words([flatten(config) for config in configs.values()])
+    flats = readable([flatten(config) for config in configs.values()])
     varied = factors(flats, [f.key for f in fields() if f.klass is FieldClass.science])
     axes = [f.key for f in varied if f.key in (LR, SEED)]
     labels = []

@@ -8,7 +8,7 @@ from typing import Any
 
 from ablate.config import Config, fields, flatten
 from ablate.record import RunFolder, State
-from ablate.sweep import Cell, Descriptions, Duration, Plan, cost, decay_counts, model_of
+from ablate.sweep import Cell, Descriptions, Duration, Plan, cost, decay_counts, gigabytes, model_of
 from ablate.view.arms import AXES, DATA_SEED
 from ablate.view.facts import Arms, RunFacts
 from ablate.view.table import Table, table
@@ -80,7 +80,7 @@ def arms_table(plan: Plan, arms: Sequence[PlannedArm], descriptions: Description
                 f"{groups.decayed:,}",
                 f"{groups.exempt:,}",
                 number(price.flops, 3),
-                megabytes(price.memory),
+                gigabytes(price.memory.total),
             )
         )
     columns = (
@@ -121,11 +121,11 @@ def cost_words(plan: Plan, arms: Sequence[PlannedArm], descriptions: Description
         price = cost(arm.config, description)
         parameters.append(description["parameters"])
         biases.append(sum(description["biases"].values()))
-        memory.append(price.memory)
+        memory.append(price.memory.total)
         flops += price.flops * sum(cell.run_id in todo for cell in arm.cells)
     return (
         f"models of {_span(parameters)} parameters, {_span(biases)} of them biases; to train: "
-        f"{number(flops, 3)} FLOPs, {megabytes(max(memory))} a run at most, {time_words(time)}"
+        f"{number(flops, 3)} FLOPs, {gigabytes(max(memory))} a run at most, {time_words(time)}"
     )
 
 
@@ -136,11 +136,6 @@ def time_words(time: Duration) -> str:
     pace = f"{time.slots} runs at once" if time.slots > 1 else "one run after another"
     words = f"about {duration(time.elapsed)}, {pace}, by {plural(time.sources, 'run')} measured here"
     return words + (f", and {plural(time.unknown, 'run')} of unknown time" if time.unknown else "")
-
-
-def megabytes(size: int) -> str:
-    """Bytes as `12 MB`."""
-    return f"{max(1, round(size / 1e6)):,} MB"
 
 
 def _span(counts: Sequence[int]) -> str:

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from ablate.stats import Ending, Outcome, Sensitivity, Study, impaired, log_uniform, sensitivities
 from ablate.verdict import Kind
-from ablate.view.arms import AXES, BIAS, DATA, Factor, arm_rank, short_names, with_bias_words
-from ablate.view.comparable import apart
+from ablate.view.arms import AXES, BIAS, DATA, Factor, arm_rank, readable, short_names
+from ablate.view.comparable import apart, tasks
 from ablate.view.curves import (
     LINE_POINTS,
     Against,
@@ -89,7 +89,7 @@ class Results:
         arms = Arms.of(kept)
         by_arm = _by_arm(points(kept, arms))
         levels = _levels(kept, arms)
-        study = _study(by_arm, levels, _order(arms.factors))
+        study = _study(by_arm, levels, _order(arms.factors), _tasks(by_arm))
         sensitive = sensitivities(study)
         found = [
             ArmResult(
@@ -117,7 +117,7 @@ class Results:
             rates=tuple(sorted({r.lr for r in kept if r.lr is not None})),
             seeds=tuple(dict.fromkeys(seed_of(r) for r in sorted(kept, key=_seed_rank))),
             study=study,
-            impaired=frozenset(r.run_id for r in kept if _impaired(r, study.best)),
+            impaired=impaired_runs(kept, study),
             twins=twins,
             curves=courses,
             against=compared,
@@ -153,7 +153,14 @@ def study_of(runs: Sequence[RunFacts]) -> Study:
     """The runs that may be compared as the statistics take them: `Results.study`, without reading rows."""
     kept, _ = apart(runs)
     arms = Arms.of(kept)
-    return _study(_by_arm(points(kept, arms)), _levels(kept, arms), _order(arms.factors))
+    by_arm = _by_arm(points(kept, arms))
+    return _study(by_arm, _levels(kept, arms), _order(arms.factors), _tasks(by_arm))
+
+
+def impaired_runs(runs: Sequence[RunFacts], study: Study) -> frozenset[str]:
+    """The runs (ids) that look healthy and lost half of what there was to learn in their task."""
+    task = {o.run_id: o.task for o in study.outcomes}
+    return frozenset(r.run_id for r in runs if _impaired(r, study.best.get(task.get(r.run_id, ""))))
 
 
 def points(runs: Sequence[RunFacts], arms: Arms) -> list[Point]:
@@ -195,14 +202,19 @@ def _by_arm(found: Sequence[Point]) -> dict[str, list[Point]]:
     return arms
 
 
+def _tasks(by_arm: Mapping[str, Sequence[Point]]) -> dict[str, str]:
+    return tasks({name: [r for p in pts for r in p.runs] for name, pts in by_arm.items()})
+
+
 def _study(
     by_arm: Mapping[str, Sequence[Point]],
     levels: Mapping[str, Mapping[str, str]],
     order: Mapping[str, Sequence[str]],
+    task: Mapping[str, str],
 ) -> Study:
     """The runs as the statistics take them. The grid: rates that every arm has, or all if few."""
     outcomes = [
-        _outcome(run, name, point.lr, levels[run.run_id])
+        _outcome(run, name, point.lr, levels[run.run_id], task[name])
         for name, pts in by_arm.items()
         for point in pts
         if point.lr is not None
@@ -223,7 +235,7 @@ def _order(varied: Sequence[Factor]) -> dict[str, list[str]]:
     }
 
 
-def _outcome(run: RunFacts, arm: str, lr: float, levels: Mapping[str, str]) -> Outcome:
+def _outcome(run: RunFacts, arm: str, lr: float, levels: Mapping[str, str], task: str) -> Outcome:
     return Outcome(
         run_id=run.run_id,
         arm=arm,
@@ -234,6 +246,7 @@ def _outcome(run: RunFacts, arm: str, lr: float, levels: Mapping[str, str]) -> O
         start=as_float(run.summary.get("measures/l0")),
         unigram=as_float(run.summary.get("measures/u")),
         levels=levels,
+        task=task,
     )
 
 
@@ -258,7 +271,7 @@ def _levels(runs: Sequence[RunFacts], arms: Arms) -> dict[str, dict[str, str]]:
     """Each run's level of every factor but learning rate and seed."""
     whole = [r for r in runs if r.flat]
     names = short_names([f.key for f in arms.factors if f.key not in AXES])
-    flats = with_bias_words([r.flat for r in whole])
+    flats = readable([r.flat for r in whole])
     return {
         run.run_id: {
             name: str(run.fingerprint)[:SHORT] if key == DATA else value(flat.get(key))

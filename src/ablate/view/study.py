@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablate.config import UserError
-from ablate.record import read_json
+from ablate.record import read_json, site_of
 from ablate.view.afresh import sweep_of
 from ablate.view.facts import RunFacts
 from ablate.view.results import ArmResult, Point, Results
@@ -146,11 +146,6 @@ def growth_words(point: Point, results: Results, span: int) -> str:
         return f"{linear} ×{number(factor, 3)}"
     fastest = point.fastest()
     return "-" if fastest is None else f"{fastest[0]} {rate(fastest[1], span)}"
-
-
-def site_of(linear: str) -> str:
-    """`down` of `b03_down`."""
-    return linear.rpartition("_")[2]
 
 
 def _sensitivity(arm: ArmResult, results: Results) -> tuple[str, ...]:

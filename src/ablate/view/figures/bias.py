@@ -23,19 +23,19 @@ from ablate.view.figures.style import (
 from ablate.view.results import Point, Results
 from ablate.view.text import as_float, number
 
-CANCELLED = ("o", "down")  # the sites whose output enters the stream, where a norm may follow
+CANCELLED = ("o", "cross_o", "down")  # the sites whose output enters the stream, where a norm may follow
 LEAST_SHARE = 1e-4  # smaller shares are off the panel
 CAPTION = (
     "Parts of the output's L2 on the probe steps: ‖Wx‖ / √tokens (solid) and ‖b‖ (dotted), medians over "
     "the blocks and over the seeds (n = {n} at most), no interval; colours are learning rates. A line ends "
     "where a block is not finite. The last panels show d·mean(b)² / ‖b‖²: the share of ‖b‖² in the mean "
-    "direction, which is all that a LayerNorm after it can cancel, and only for o and down (RMSNorm "
-    "cancels nothing); dashed: 1/d, the share of a random b."
+    "direction, which is all that a LayerNorm after it can cancel, and only for o, cross_o and down "
+    "(RMSNorm cancels nothing); dashed: 1/d, the share of a random b."
 )
 
 
 def bias_plate(results: Results) -> Plate | None:
-    """Panels by site: |Wx| and |b| over the steps, then the cancellable share of o and down.
+    """Panels by site: |Wx| and |b| over the steps, then the cancellable share of o, cross_o and down.
 
     `meta` of a trace is its arm's place among all arms; the first arm with biases is visible.
     """

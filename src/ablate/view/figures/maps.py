@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ablate.record import depth_of, site_of
 from ablate.view.curves import Floats
 from ablate.view.facts import RunFacts
 from ablate.view.figures.style import SITES, Figure, Panel, Plate, checked, layout
@@ -18,9 +19,9 @@ from ablate.view.text import clean, number
 MAP_VALUES = 400_000  # values of all heatmaps together: runs beyond are left out, unstable ones last
 CAPTION = (
     "n = 1: one run beside its stable twin (same arm and seed, at the arm's best rate); no interval. Rows "
-    "are linears, site by site from the first block to the last. Growth is the output L2 over the twin's "
-    "at the same step; its colours span 98 % of its values; white gaps are not finite, or beyond either's "
-    "last row."
+    "are linears, site by site from the first block to the last (e: the encoder's of an encoder_decoder). "
+    "Growth is the output L2 over the twin's at the same step; its colours span 98 % of its values; white "
+    "gaps are not finite, or beyond either's last row."
 )
 RATIO = [[0, "#0072B2"], [0.5, "#f7f7f7"], [1, "#D55E00"]]
 
@@ -110,7 +111,7 @@ def _heatmap(x: Sequence[int], y: Sequence[str], z: object, scale: object, title
 
 def _map(run: RunFacts, arm: str, results: Results) -> dict[str, Any]:
     found = results.curves[run.run_id]
-    linears = sorted(found.maps, key=lambda name: (_site_rank(name), name))
+    linears = sorted(found.maps, key=lambda name: (_site_rank(name), depth_of(name), name))
     twin = results.twins.get(run.run_id)
     label = f"lr {number(run.lr, 6)}, seed {run.seed}: {results.word(run)}"
     return {
@@ -131,6 +132,5 @@ def _centilogs(values: Floats) -> list[int | None]:
 
 
 def _site_rank(linear: str) -> int:
-    sites = list(SITES)
-    site = linear.rpartition("_")[2]
+    sites, site = list(SITES), site_of(linear)
     return sites.index(site) if site in sites else len(sites)

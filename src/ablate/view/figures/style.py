@@ -46,6 +46,11 @@ SITES: Mapping[str, tuple[str, str, str]] = {  # colour, dash, symbol
     "v": ("#E69F00", "dash", "triangle-down"),
     "up": ("#56B4E9", "dot", "star"),
     "gate": ("#000000", "dot", "cross"),
+    "cross_q": ("#009E73", "dashdot", "diamond-open"),  # a site's colour, across: another dash and mark
+    "cross_k": ("#CC79A7", "dashdot", "triangle-up-open"),
+    "cross_v": ("#E69F00", "dashdot", "triangle-down-open"),
+    "cross_o": ("#D55E00", "dashdot", "circle-open"),
+    "transform": ("#7F7F7F", "dot", "pentagon-open"),
     "head": ("#7F7F7F", "dashdot", "x"),
 }
 
