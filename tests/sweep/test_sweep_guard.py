@@ -170,9 +170,11 @@ def test_cost_is_counted_by_hand(tiny: list[str]) -> None:
     linears = layers * (4 * d * d + 2 * d * f)
     by_site = {"q": layers * d * d, "k": layers * d * d, "v": layers * d * d, "o": layers * d * d,
                "up": layers * d * f, "down": layers * d * f, "embed": v * d, "norm": 160}  # fmt: skip
-    known = cost(cell.config, {"by_site": by_site, "parameters": 1000})
+    known = cost(cell.config, {"by_site": by_site, "parameters": 1000, "norms": []})
     assert known.flops == (6 * (linears + v * d) + 12 * layers * d * t) * tokens
-    assert known.memory > 16_000
+    assert (known.memory.weights, known.memory.gradients, known.memory.optimiser) == (4000, 4000, 8000)
+    kept = layers * (2 * d + 4 * d + 2 * f) + d + 3 * v  # floats of a token
+    assert known.memory.activations == 4 * 4 * 16 * kept
 
 
 def test_time_comes_from_runs_like_these_on_this_machine(tiny: list[str]) -> None:

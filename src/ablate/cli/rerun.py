@@ -6,9 +6,10 @@ from pathlib import Path
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.overrides import changes
+from ablate.cli.planning import fits
 from ablate.cli.studies import meant_study
 from ablate.cli.work import work
-from ablate.config import UserError
+from ablate.config import UserError, load, replace
 from ablate.record import Run, RunFolder, State, find_run
 from ablate.sweep import Repetition, compare_runs, prepare_rerun
 from ablate.view import clean, comparison_lines
@@ -21,6 +22,9 @@ def run(args: argparse.Namespace) -> int:
     original = Run(source)
     if not len(original.series()):
         raise UserError(f"{source.path} holds no rows to compare with", hint=f"ablate show {source.id}")
+    recorded = load(source.config)
+    if not fits([replace(recorded, overrides) if overrides else recorded], recorded=True):
+        return SOME_FAILED
     repetition = prepare_rerun(source, overrides, args.from_step)
     _announce(source, repetition, args.from_step)
     resume = ["python", "-m", "ablate.worker", str(repetition.folder.path)]

@@ -4,7 +4,8 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from ablate.cli.codes import ALL_DONE
+from ablate.cli.codes import ALL_DONE, SOME_FAILED
+from ablate.cli.planning import fits
 from ablate.cli.studies import existing_study
 from ablate.cli.work import mirrored, work
 from ablate.record import State
@@ -23,6 +24,8 @@ def run(args: argparse.Namespace) -> int:
     counts = Counter(run.state for run in runs)
     words = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     print(f"{root / study}: {plural(len(runs), 'run')} to launch again ({words})", flush=True)
+    if not fits([run.config for run in runs], recorded=True):
+        return SOME_FAILED
     folders = queue_again(runs, print)
     configs = {run.folder.name: run.config for run in runs}
     resume = ["ablate", "retry", study, *(["--root", str(root)] if root != Path("runs") else [])]

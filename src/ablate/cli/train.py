@@ -3,6 +3,7 @@
 import argparse
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
+from ablate.cli.planning import fits
 from ablate.cli.work import check_mode, mirrored, resume_command, work
 from ablate.config import UserError, compose
 from ablate.mirror import is_agents
@@ -28,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
         _outcome(cell.folder)
         return ALL_DONE
     check_mode(config, args.overrides)
+    if not fits([config]):
+        return SOME_FAILED
     prepare_data(the_plan, print)
     (folder,) = freeze(the_plan, print)
     resume = resume_command("train", args.overrides)

@@ -2,9 +2,11 @@
 
 from ablate.sweep.again import BROKEN, Broken, broken_runs, queue_again
 from ablate.sweep.compare import Comparison, compare_runs
+from ablate.sweep.cost import Cost, Memory, cost
 from ablate.sweep.describe import Descriptions, decay_counts, describe_models, model_of
-from ablate.sweep.estimate import Cost, Duration, cost, estimate_time
+from ablate.sweep.estimate import Duration, estimate_time
 from ablate.sweep.faults import log_tail
+from ablate.sweep.fit import Need, check_memory, gigabytes, need_words, needs
 from ablate.sweep.guarded import check_confounds, request_facts
 from ablate.sweep.launch import Interrupted, Result, Task, Terms, Watch, WorkerError, launch
 from ablate.sweep.plan import (
@@ -30,6 +32,8 @@ __all__ = [
     "Descriptions",
     "Duration",
     "Interrupted",
+    "Memory",
+    "Need",
     "Plan",
     "Proof",
     "Repetition",
@@ -40,16 +44,20 @@ __all__ = [
     "WorkerError",
     "broken_runs",
     "check_confounds",
+    "check_memory",
     "compare_runs",
     "cost",
     "decay_counts",
     "describe_models",
     "estimate_time",
     "freeze",
+    "gigabytes",
     "launch",
     "log_tail",
     "model_of",
     "nearest_checkpoint",
+    "need_words",
+    "needs",
     "paired_proof",
     "plan",
     "plan_cells",

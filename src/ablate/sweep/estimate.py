@@ -1,62 +1,31 @@
-"""What a run costs, before it is trained: arithmetic, memory, and the time that runs like it took here."""
+"""How long runs take, before they are trained: the time that runs like them took on this machine."""
 
 import socket
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from ablate.config import Config, Device, Site, UserError
+from ablate.config import Config, UserError, fields
 from ablate.record import Run, RunFolder, find_runs
 from ablate.sweep import slots
 
 # What the time of a step depends on, as far as a configuration says it.
 SHAPE = (
     "model.layers", "model.width", "model.heads", "model.kv_heads", "model.head_dim", "model.ffn",
-    "model.context", "model.activation", "model.window", "data.vocab_size", "optim.batch",
+    "model.context", "model.activation", "model.window", "model.window_every", "model.stack",
+    "data.objective", "data.vocab_size", "optim.batch",
     "optim.accumulation", "optim.precision", "probe.outputs", "probe.gradients", "probe.every",
     "run.device", "run.threads", "run.compile",
 )  # fmt: skip
 LOOKED_AT = 400  # folders looked at for measured times, spread evenly over all below the root
 ENOUGH = 5  # measured runs of one shape, whose median is taken
-_LINEARS = (Site.q, Site.k, Site.v, Site.o, Site.up, Site.gate, Site.down)
 _shape = attrgetter(*SHAPE)
+_NEUTRAL = {info.key: info.rules.get("neutral") for info in fields()}  # of runs older than the key
 Shape = tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """`flops` of a whole run; `memory` in bytes, beside what the process itself takes (torch: ~0.3 GB)."""
-
-    flops: float
-    memory: int
-
-
-def cost(config: Config, description: Mapping[str, Any]) -> Cost:
-    """FLOPs and memory of one run.
-
-    FLOPs: 6·N a token, and 12·layers·heads·head_dim·span a token for attention (Chowdhery et al. 2022,
-    appendix B), where N counts the weights of all linears, a tied head's too, but no embedding, bias or
-    gain; the span is the window, or the context. Evaluations and probes are left out.
-    Memory: 16 bytes a parameter (fp32 value, gradient and two moments), and the activations that one
-    micro-batch keeps for its backward pass, roughly: 4 bytes each of 6·width + 2·heads·head_dim +
-    2·kv_heads·head_dim + 3·ffn a token and block, and 3·vocabulary a token.
-    """
-    m, o, vocab = config.model, config.optim, config.data.vocab_size
-    by_site = description["by_site"]
-    weights = sum(by_site.get(site, 0) for site in _LINEARS) + vocab * m.width
-    span = m.context if m.window is None else min(m.window, m.context)
-    a_token = 6 * weights + 12 * m.layers * m.heads * m.head_dim * span
-    tokens = o.batch * m.context
-    heads = 2 * (m.heads + m.kv_heads) * m.head_dim
-    kept = m.layers * (6 * m.width + heads + 3 * m.ffn) + 3 * vocab
-    return Cost(
-        flops=float(a_token) * tokens * o.steps,
-        memory=16 * description["parameters"] + 4 * kept * (tokens // o.accumulation),
-    )
 
 
 @dataclass(frozen=True)
@@ -101,15 +70,8 @@ def estimate_time(root: Path, configs: Sequence[Config]) -> Duration:
         measured=sum(n for shape, n in runs.items() if shape in times),
         unknown=sum(n for shape, n in runs.items() if shape not in times),
         sources=sum(map(len, times.values())),
-        slots=_slots(configs) if known else 1,
+        slots=slots.for_launch(configs, slots.gpus_for(configs)) if known else 1,
     )
-
-
-def _slots(configs: Sequence[Config]) -> int:
-    """How many of these runs a launch carries out at once, by the terms of the first one."""
-    names = slots.gpus() if any(c.run.device is not Device.cpu for c in configs) else ()
-    threads = max(c.run.threads for c in configs)
-    return min(slots.runs_at_once(configs[0].sweep.jobs, threads, names), len(configs))
 
 
 def _measured(root: Path, wanted: set[Shape]) -> dict[Shape, list[float]]:
@@ -123,7 +85,7 @@ def _measured(root: Path, wanted: set[Shape]) -> dict[Shape, list[float]]:
         except UserError:
             continue  # damaged: another run will do
         flat = meta.get("config") or {}
-        shape = tuple(flat.get(key) for key in SHAPE)
+        shape = tuple(flat.get(key, _NEUTRAL[key]) for key in SHAPE)
         if (meta.get("environment") or {}).get("host") != host or shape not in wanted:
             continue
         if len(found.get(shape, ())) < ENOUGH and (seconds := _seconds_a_step(run)) is not None:

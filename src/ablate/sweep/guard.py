@@ -92,7 +92,7 @@ def confounds(
         if key not in declared
     ]
     prints = sorted(set(fingerprints))
-    if len(prints) > 1 and not _explains_data(declared, found):
+    if len(prints) > 1 and not (_explains_data(declared, found) or _other_tasks(configs)):
         found.append(Confound(FINGERPRINT, tuple(text[:12] for text in prints)))
     return found
 
@@ -109,7 +109,7 @@ def confounds_with_study(now: Request, earlier: Sequence[Request]) -> list[Confo
             if key not in declared
         ]
         apart = bool(then.fingerprints) and not then.fingerprints & now.fingerprints
-        if apart and not _explains_data(declared, new):
+        if apart and not (_explains_data(declared, new) or _other_tasks([then.base, now.base])):
             prints = (min(then.fingerprints)[:12], min(now.fingerprints)[:12])
             new.append(Confound(FINGERPRINT, prints, where))
         if then.version != now.version and VERSION not in declared:
@@ -224,6 +224,11 @@ def _explains_data(declared: frozenset[str], found: Sequence[Confound]) -> bool:
     """Is a difference between fingerprints declared, or named already by the key that makes it?"""
     keys = {*declared, *(confound.key for confound in found)}
     return any(key.startswith("data.") and key != "data.data_seed" for key in keys)
+
+
+def _other_tasks(configs: Sequence[Config]) -> bool:
+    """Do objective or vocabulary differ, as they do where they follow from the model? Data are encoded anew."""
+    return len({(c.data.objective, c.data.vocab_size) for c in configs}) > 1
 
 
 def _word(value: object) -> str:

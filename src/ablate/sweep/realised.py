@@ -13,7 +13,11 @@ TOUCHES: dict[str, frozenset[str]] = {
     "norm": frozenset({"norms", "gains", "biases"}),
     "placement": frozenset({"norms", "gains", "biases"}),
     "rope_theta": frozenset(),
+    "rope_share": frozenset(),
     "window": frozenset(),
+    "window_every": frozenset(),
+    "scale_logits": frozenset(),
+    "qk_norm_over": frozenset({"norms", "gains", "biases"}),
 }
 FOLLOWERS = {"norm": ("bias", "final_norm"), "placement": ("final_norm",)}  # change along with a factor
 

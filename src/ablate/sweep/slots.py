@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ablate.config import UserError
+from ablate.config import Config, Device, UserError
 
 QUERY_S = 20.0  # nvidia-smi is slow to wake sleeping drivers
 GPUS_VARIABLE = "ABLATE_GPUS"  # comma-separated names, instead of asking nvidia-smi
@@ -40,6 +40,17 @@ def runs_at_once(jobs: int | None, threads: int, gpu_names: Sequence[str]) -> in
     """
     wanted = jobs or len(gpu_names) or jobs_by_cores(threads)
     return min(wanted, len(gpu_names)) if gpu_names else wanted
+
+
+def gpus_for(configs: Sequence[Config]) -> tuple[str, ...]:
+    """The GPUs that a launch of these runs may use; none where none of them wants one."""
+    return gpus() if any(config.run.device is not Device.cpu for config in configs) else ()
+
+
+def for_launch(configs: Sequence[Config], gpu_names: Sequence[str]) -> int:
+    """How many of these runs a launch carries out at once, by the terms of the first one."""
+    threads = max(config.run.threads for config in configs)
+    return min(runs_at_once(configs[0].sweep.jobs, threads, gpu_names), len(configs))
 
 
 def gpus() -> tuple[str, ...]:
