@@ -56,6 +56,12 @@ def _config(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _params(parser: argparse.ArgumentParser) -> None:
+    _overrides(parser)
+    parser.add_argument("--all", action="store_true", help="one row for each published architecture")
+    parser.add_argument("--json", action="store_true", help="print JSON: every count, bytes and FLOPs")
+
+
 def _rerun(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="RUN", help=RUN)
     _overrides(parser)
@@ -137,6 +143,13 @@ def _report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
 
 
+def _export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="RUN", help=RUN)
+    parser.add_argument("--to", choices=("hf",), required=True, help="hf: for transformers (Hugging Face)")
+    parser.add_argument("--out", metavar="DIR", required=True, help="a new or an empty folder")
+    parser.add_argument("--root", default="runs", help="folder of all studies (default: %(default)s)")
+
+
 COMMANDS = {
     "train": Command(
         "ablate.cli.train",
@@ -162,6 +175,15 @@ COMMANDS = {
         "Print the configuration a run would get, what differs from the defaults, and the run id.",
         "ablate config model.placement=post optim.lr=3e-3",
         _config,
+    ),
+    "params": Command(
+        "ablate.cli.params",
+        "what a model has and costs: parameters, biases, memory, FLOPs",
+        "Count what the built model has: weights and biases by site, and side by side without biases, as "
+        "configured and with all of them: parameters, bytes of gradients and optimiser state, FLOPs a token, "
+        "activations of a batch. Nothing is allocated, whatever the size.",
+        "ablate params model=llama model.bias=linear",
+        _params,
     ),
     "rerun": Command(
         "ablate.cli.rerun",
@@ -216,6 +238,16 @@ COMMANDS = {
         "judged again (into rejudged.html).",
         "ablate report bias_stability",
         _report,
+    ),
+    "export": Command(
+        "ablate.cli.export",
+        "write a finished run's model as a folder that transformers loads",
+        "Write the final weights, configuration and tokenizer of a finished run as a folder that Hugging "
+        "Face's transformers loads, with the same logits: as GPT-2, BERT, LLaMA, Mistral, Qwen2, Qwen3, "
+        "OLMo 2 or GPT-NeoX, whichever says the model (docs/exchange.md). model.weights=DIR starts a run "
+        "from such a folder.",
+        'ablate export "$(ablate ls --filter state=done --columns path | tail -n 1)" --to hf --out exported',
+        _export,
     ),
     "wandb mirror": Command(
         "ablate.cli.wandb_mirror",

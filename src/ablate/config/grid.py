@@ -13,6 +13,7 @@ from ablate.config.parse import finish
 from ablate.config.parts import Axis, Part, Point, read_part, written
 from ablate.config.resolve import at
 from ablate.config.schema import Config
+from ablate.config.weights import anchored
 
 
 @dataclass(frozen=True)
@@ -128,18 +129,22 @@ def _check_exclusions(parts: Sequence[Part]) -> None:
 
 
 def _anchored(config: Config) -> Config:
-    """Paths made absolute: a run folder can be carried out, or repeated, from any working directory."""
+    """Paths made absolute, and weights known by their digest: a run folder can be carried out, or repeated,
+    from any working directory.
+    """
+    if config.model.weights is not None:
+        config = dataclasses.replace(config, model=anchored(config.model))
     data = config.data
     if not (data.paths or data.name or data.tokenizer or data.cache):
         return config
-    anchored = dataclasses.replace(
+    absolute = dataclasses.replace(
         data,
         paths=tuple(map(_absolute, data.paths)),
         name=_absolute(data.name) if data.name and data.name.startswith(("./", "../", "~")) else data.name,
         tokenizer=data.tokenizer and _absolute(data.tokenizer),
         cache=data.cache and _absolute(data.cache),
     )
-    return dataclasses.replace(config, data=anchored)
+    return dataclasses.replace(config, data=absolute)
 
 
 def _absolute(path: str) -> str:

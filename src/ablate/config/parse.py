@@ -12,6 +12,7 @@ from ablate.config.resolve import assign, at, check_bias_carries_over, resolve, 
 from ablate.config.rules import check
 from ablate.config.schema import Config
 from ablate.config.values import convert
+from ablate.config.weights import anchored
 
 
 def parse(raw: Mapping[str, Any]) -> Config:
@@ -56,8 +57,8 @@ def replace(config: Config, changes: Mapping[str, object]) -> Config:
 
     Derived fields that had the value they would have had by themselves are derived anew, and `bias` keeps
     the word that describes it; warm-up and cooldown follow `optim.steps` if they are at the default share of
-    it, else they stay the steps they have become. Raises ConfigError, also where the old `bias` could mean
-    two things in the changed model.
+    it, else they stay the steps they have become. Changed weights get their digest anew. Raises ConfigError,
+    also where the old `bias` could mean two things in the changed model.
     """
     if "model.scale" in changes:
         raise ConfigError(
@@ -69,10 +70,15 @@ def replace(config: Config, changes: Mapping[str, object]) -> Config:
             "model.preset is the name of what the run was made from", hint="ablate train model=PRESET"
         )
     new = {key: typed(key, value) for key, value in changes.items()}
+    if "model.weights" in new:
+        new.setdefault("model.weights_sha256", None)
     asked = assign(unresolve(config), new)
     if "model.bias" not in new:
         check_bias_carries_over(config.model, asked.model)
-    return finish(asked)
+    changed = finish(asked)
+    if "model.weights" in new:
+        changed = dataclasses.replace(changed, model=anchored(changed.model))
+    return changed
 
 
 def to_dict(config: Config) -> dict[str, Any]:

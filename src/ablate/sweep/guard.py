@@ -214,8 +214,21 @@ def _same_share(key: str, configs: Sequence[Config]) -> bool:
     return bool(low <= min((value + 0.5) / steps for value, steps in pairs))
 
 
+def _same_digest(_: str, configs: Sequence[Config]) -> bool:
+    """Do folders of different names hold the same weights?"""
+    return len({c.model.weights_sha256 for c in configs}) == 1
+
+
+def _of_weights(_: str, configs: Sequence[Config]) -> bool:
+    """Has every folder one digest throughout? Then they differ as their names do."""
+    pairs = {(c.model.weights, c.model.weights_sha256) for c in configs}
+    return len(pairs) == len({weights for weights, _ in pairs})
+
+
 _CONSEQUENCE: dict[str, Callable[[str, Sequence[Config]], bool]] = {
     "model.bias": _same_words,
+    "model.weights": _same_digest,
+    "model.weights_sha256": _of_weights,
     **dict.fromkeys(SHARES, _same_share),
 }
 
@@ -227,7 +240,7 @@ def _explains_data(declared: frozenset[str], found: Sequence[Confound]) -> bool:
 
 
 def _other_tasks(configs: Sequence[Config]) -> bool:
-    """Do objective or vocabulary differ, as they do where they follow from the model? Data are encoded anew."""
+    """Do objective or vocabulary differ, as where they follow from the model? Then texts are encoded anew."""
     return len({(c.data.objective, c.data.vocab_size) for c in configs}) > 1
 
 

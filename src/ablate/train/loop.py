@@ -25,6 +25,7 @@ from ablate.train.rows import Row, RowBuffer
 from ablate.train.signals import Interrupts
 from ablate.train.step import HOST_COLUMNS, Stepper
 from ablate.train.stop import StopRule
+from ablate.train.weights import start_from
 from ablate.train.world import World
 
 _TIMING_SECONDS = 1.0
@@ -123,8 +124,8 @@ class Lane:
         self._clock = _Clock(0)
 
     def resume(self, announce: Callable[[str], None]) -> None:
-        """Take the state of the newest checkpoint that all rows before it are there for, if there is one, and
-        open the series there.
+        """Take the state of the newest checkpoint that all rows before it are there for, if there is one,
+        else the weights to start from, if there are any; and open the series there.
         """
         module, optimizer = self._stepper.module, self._stepper.optimizer
         parameters = dict(module.named_parameters())
@@ -142,6 +143,8 @@ class Lane:
             self._start, self._stop.first_bad = found.step, found.first_bad
             self._initial_loss = found.initial_loss
             announce(f"resuming at step {found.step}")
+        elif self._config.model.weights is not None:
+            start_from(module, self._config.model, announce)
         self._open()
 
     def ready(self, announce: Callable[[str], None]) -> Ready:

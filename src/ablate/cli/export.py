@@ -1,0 +1,106 @@
+"""`ablate export`: a finished run as a folder that other software loads."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ablate.cli.codes import ALL_DONE
+from ablate.config import Keep, Objective, UserError
+from ablate.config.objectives import reserved_tokens
+from ablate.data import load_codec, prepare
+from ablate.exchange import Exported, Words, check_target, family_of, save_folder
+from ablate.record import REDO, Run, RunFolder, State, find_run
+from ablate.view import clean
+
+FINAL = "final/model.safetensors"
+MEBIBYTE = 1 << 20
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the folder; say what is in it and how it is loaded. Raises UserError."""
+    target = Path(args.out).expanduser()
+    check_target(target)
+    folder = find_run(Path(args.root), args.target)
+    record = Run(folder)
+    weights = _weights(record)
+    model, vocab = record.config.model, len(weights["embed.weight"])
+    family_of(model, vocab)  # before the tokenizer is looked for, which may take long
+    words = _words(record)
+    exported = save_folder(target, model, vocab, weights, words)
+    for line in [*_what(folder, target, exported), *exported.family.notes(model), *_remarks(weights, words)]:
+        print(clean(line))
+    print("\n".join(_python(target, exported, words)))
+    return ALL_DONE
+
+
+def _weights(record: Run) -> dict[str, NDArray[np.float32]]:
+    """The final weights of a finished run. Raises UserError where there are none, with what to do."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    folder, state = record.folder, record.status.state
+    path = folder.checkpoint / FINAL
+    if state is not State.done:
+        raise UserError(
+            f"{folder.path} is {state}: it has no final weights yet",
+            allowed="runs that are done",
+            hint=f"python -m ablate.worker {folder.path}",
+        )
+    if not path.is_file():
+        kept = record.config.run.keep is not Keep.none
+        why = f"{path} is gone" if kept else "it was told to keep no weights (run.keep=none)"
+        raise UserError(f"{folder.path} has no weights: {why}", hint=f"run.keep=weights {REDO}")
+    try:
+        return dict(load_file(path))
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} cannot be read: {error}", hint=REDO) from None
+
+
+def _words(record: Run) -> Words | None:
+    """The tokenizer that the run was trained with; None for a source of tokens. Raises UserError."""
+    data, context = record.config.data, record.config.model.context
+    prepared = prepare(data, context, print)
+    known = record.meta.get("data", {}).get("tokenizer_sha256")
+    if prepared.facts.tokenizer_sha256 != known:
+        raise UserError(
+            "the data of this run have changed since, and with them the tokenizer",
+            allowed=f"the tokenizer with SHA-256 {known}",
+            hint="bring the data back, or train on what there is now",
+        )
+    if prepared.tokenizer is None:
+        return None
+    codec = load_codec(prepared.tokenizer)
+    mask = reserved_tokens(data, context)[0] if data.objective is Objective.masked else None
+    return Words(prepared.tokenizer, str(codec.tokenizer.id_to_token(codec.end)), codec.end, mask)
+
+
+def _what(folder: RunFolder, target: Path, exported: Exported) -> list[str]:
+    family, size = exported.family, exported.bytes / MEBIBYTE
+    said = [
+        f"{folder.path} as {family.name} ({family.architecture}) in {target}: "
+        f"{exported.parameters:,} parameters, {size:.1f} MiB"
+    ]
+    if exported.added:
+        parts = ", ".join(f"{name} ({count:,})" for name, count in exported.added.items())
+        said.append(f"added as zeros, which changes nothing: {family.name} always has a bias at {parts}")
+    return said
+
+
+def _remarks(weights: Mapping[str, NDArray[np.float32]], words: Words | None) -> list[str]:
+    said = []
+    if not all(np.isfinite(array).all() for array in weights.values()):
+        said.append("its weights are not all finite: the run diverged")
+    if words is None:
+        said.append("no tokenizer: the run was trained on tokens, not on text")
+    return said
+
+
+def _python(target: Path, exported: Exported, words: Words | None) -> list[str]:
+    """The two lines that load it."""
+    names, place = [exported.family.auto, *(["AutoTokenizer"] if words else [])], repr(str(target))
+    variables = ", ".join(["model", "tokenizer"][: len(names)])
+    calls = ", ".join(f"{name}.from_pretrained({place})" for name in names)
+    return [f"from transformers import {', '.join(names)}", f"{variables} = {calls}"]
