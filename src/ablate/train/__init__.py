@@ -5,7 +5,7 @@ from ablate.train.clip import clip_divisor
 from ablate.train.device import device_name, open_device, setup_process
 from ablate.train.evaluate import evaluate
 from ablate.train.loop import Ending, Lane, Outcome, Ready, train
-from ablate.train.loss import token_loss
+from ablate.train.loss import example_loss, token_loss
 from ablate.train.optimizer import AdamW, DecayGroups, decay_groups
 from ablate.train.rows import RowBuffer
 from ablate.train.schedule import factor
@@ -33,6 +33,7 @@ __all__ = [
     "decay_groups",
     "device_name",
     "evaluate",
+    "example_loss",
     "factor",
     "open_device",
     "setup_process",
