@@ -53,9 +53,8 @@ def test_one_run_too_large_is_refused_by_part() -> None:
 
 @pytest.mark.usefixtures("_room")
 def test_runs_at_once_are_added_up() -> None:
-    with pytest.raises(
-        UserError, match=r"2 runs at once need about 4.0 GB .* \(the largest one 2.0 GB\)"
-    ) as one:
+    together = r"2 runs at once need about 4\.0 GB .*; the largest one alone 2\.0 GB"
+    with pytest.raises(UserError, match=together) as one:
         check(config(0), config(1), config(2), states=2 * GB)
     assert one.value.hint is not None
     assert one.value.hint.startswith("sweep.jobs=1; ")

@@ -1,5 +1,6 @@
 """What a run is: the schema, its checks, composition of conf/, and the identity of a run."""
 
+from ablate.config.architectures import ARCHITECTURES, Architecture, Published
 from ablate.config.bias import WORDS, sites_of, words_for
 from ablate.config.enums import (
     Activation,
@@ -50,12 +51,14 @@ from ablate.config.schema import (
 )
 
 __all__ = [
+    "ARCHITECTURES",
     "MIGRATIONS",
     "SCHEMA_VERSION",
     "SCIENCE_VERSION",
     "SMALLEST_BPE",
     "WORDS",
     "Activation",
+    "Architecture",
     "Axis",
     "BiasInit",
     "ClipOver",
@@ -81,6 +84,7 @@ __all__ = [
     "Position",
     "Precision",
     "ProbeConfig",
+    "Published",
     "QkNormOver",
     "RunConfig",
     "Scale",

@@ -50,8 +50,7 @@ class Published:
     def _unit(self) -> int:
         match = ROUNDED.fullmatch(self.count)
         assert match is not None, self.count
-        scale = SCALES[match[3]]
-        return scale // 10 ** len(match[2] or "")
+        return SCALES[match[3]] // int("1" + "0" * len(match[2] or ""))
 
 
 @dataclass(frozen=True)
@@ -226,7 +225,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         Published(
             "20,556,201,984",
             "the model card; trained on two tensor-parallel ranks, it counts what both hold twice",
-            {"norms, and biases of o and down, a second time": (44 * 6 + 2) * 6144},
+            {"norms and biases of o and down once more": (44 * 6 + 2) * 6144},
         ),
         "The weights themselves are 20,554,567,680.",
     ),

@@ -13,8 +13,6 @@ from ablate.sweep.cost import Memory, cost
 from ablate.sweep.describe import Descriptions, describe_models, model_of
 from ablate.sweep.machine import memory_of_gpus, memory_of_machine
 
-_GB = 1e9
-
 
 @dataclass(frozen=True)
 class Need:
@@ -114,12 +112,10 @@ def parts_words(memory: Memory) -> str:
 
 
 def gigabytes(size: int) -> str:
-    """Bytes as people say them: `540 GB`, `26.9 GB`, `12 MB`, `0.3 MB`."""
-    for unit, scale in (("TB", 1e12), ("GB", _GB), ("MB", 1e6)):
-        if size >= scale or unit == "MB":
-            amount = size / scale
-            return f"{amount:,.0f} {unit}" if amount >= 100 else f"{amount:.1f} {unit}"
-    raise AssertionError
+    """Bytes as people say them: `540 GB`, `26.9 GB`, `0.3 MB`."""
+    unit, scale = next(((u, s) for u, s in (("TB", 1e12), ("GB", 1e9)) if size >= 0.9995 * s), ("MB", 1e6))
+    amount = size / scale
+    return f"{amount:,.0f} {unit}" if amount >= 99.95 else f"{amount:.1f} {unit}"
 
 
 def _refusal(need: Need, largest: Memory, recorded: bool) -> UserError:
@@ -137,7 +133,7 @@ def _refusal(need: Need, largest: Memory, recorded: bool) -> UserError:
     if not hints and not recorded:
         hints.append("a smaller model")
     hints.append("run.force=true (to start all the same)")
-    one = f"; the largest one {gigabytes(largest.total)}" if need.runs > 1 else ""
+    one = f"; the largest one alone {gigabytes(largest.total)}" if need.runs > 1 else ""
     return UserError(need_words(need) + one, hint="; ".join(hints))
 
 

@@ -1,5 +1,19 @@
 """What people see: tables from plain rows, progress, and the pages of `ablate ls`, `show` and `sweep`."""
 
+from ablate.view.accounting import (
+    COLUMN_NOTES,
+    NOTES,
+    Account,
+    accounts_table,
+    architectures_table,
+    batch_words,
+    beyond_words,
+    facts_of,
+    halves,
+    published_words,
+    sites_table,
+    token_words,
+)
 from ablate.view.afresh import differing
 from ablate.view.analysis import Analysis
 from ablate.view.answer import answer
@@ -43,7 +57,10 @@ from ablate.view.table import Table, emit, plain, rich_table, table
 from ablate.view.text import as_float, clean, duration, loss, number, plural, rate, sparkline, value
 
 __all__ = [
+    "COLUMN_NOTES",
+    "NOTES",
     "PAGE",
+    "Account",
     "Analysis",
     "Arms",
     "Factor",
@@ -55,12 +72,16 @@ __all__ = [
     "RunFacts",
     "StudyStatus",
     "Table",
+    "accounts_table",
     "annotated",
     "answer",
     "answer_command",
+    "architectures_table",
     "arm_label",
     "arms_table",
     "as_float",
+    "batch_words",
+    "beyond_words",
     "bias_words",
     "clean",
     "comparison_lines",
@@ -72,9 +93,11 @@ __all__ = [
     "export_figures",
     "factor_words",
     "factors",
+    "facts_of",
     "fastest_growing",
     "final_val",
     "growth_rates",
+    "halves",
     "keys_table",
     "last_row",
     "lookup",
@@ -90,6 +113,7 @@ __all__ = [
     "plates",
     "plural",
     "print_keys",
+    "published_words",
     "rate",
     "read_all_facts",
     "read_facts",
@@ -108,6 +132,7 @@ __all__ = [
     "select",
     "sensitivity_table",
     "shape_words",
+    "sites_table",
     "sparkline",
     "status_lines",
     "status_tables",
@@ -116,6 +141,7 @@ __all__ = [
     "study_table",
     "table",
     "time_words",
+    "token_words",
     "value",
     "with_bias_words",
     "write_markdown",

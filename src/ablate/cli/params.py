@@ -1,0 +1,117 @@
+"""`ablate params`: what models have and cost, from their built form."""
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from ablate.cli.codes import ALL_DONE, SOME_FAILED
+from ablate.cli.planning import say
+from ablate.config import ARCHITECTURES, Config, UserError, compose, expand, replace
+from ablate.sweep import WorkerError, describe_models, model_of
+from ablate.view import (
+    COLUMN_NOTES,
+    NOTES,
+    Account,
+    accounts_table,
+    architectures_table,
+    batch_words,
+    beyond_words,
+    emit,
+    facts_of,
+    halves,
+    plain,
+    published_words,
+    sites_table,
+    token_words,
+)
+from ablate.view.table import console
+
+CONFIGURED = "as configured"
+BIASES = {"bias=none": ("none",), CONFIGURED: None, "bias=all": ("all",)}
+
+
+def run(args: argparse.Namespace) -> int:
+    """One model by site and with fewer and more biases, or every published architecture."""
+    try:
+        (_every if args.all else _one)(args.overrides, args.json)
+    except WorkerError as error:
+        say(f"error: {error}")
+        return SOME_FAILED
+    return ALL_DONE
+
+
+def _one(overrides: Sequence[str], as_json: bool) -> None:
+    config = compose(overrides)
+    configs = {
+        name: config if bias is None else replace(config, {"model.bias": bias})
+        for name, bias in BIASES.items()
+    }
+    accounts = _accounts(configs)
+    account = next(a for a in accounts if a.name == CONFIGURED)
+    preset = config.model.preset
+    fact = ARCHITECTURES.get(preset or "") if config.model.scale is None else None
+    if as_json:
+        told = {"preset": preset, "scale": config.model.scale, "published": fact and fact.published.count}
+        _print_json({**told, "models": {a.name: facts_of(a) for a in accounts}})
+        return
+    shrunk = f" at model.scale={config.model.scale}" if config.model.scale else ""
+    title = "the model" if preset is None else fact.title if fact else f"{preset}{shrunk}"
+    print(f"{title}, vocabulary {config.data.vocab_size:,}")
+    emit(sites_table(account))
+    print()
+    emit(accounts_table(accounts))
+    print()
+    if fact is not None:
+        _print_text(published_words(fact, account.parameters))
+    _print_text(*NOTES, token_words(config), batch_words(config))
+
+
+def _every(overrides: Sequence[str], as_json: bool) -> None:
+    if any(text.lstrip("+").startswith("model=") for text in overrides):
+        raise UserError("--all is every preset: it goes with no model=", hint="ablate params model=PRESET")
+    cells = expand([f"model={','.join(ARCHITECTURES)}", *overrides]).cells
+    if len(cells) != len(ARCHITECTURES):
+        raise UserError("--all takes one value for each setting", hint="ablate params --all")
+    accounts = _accounts(dict(zip(ARCHITECTURES, cells, strict=True)))
+    if as_json:
+        _print_json({a.name: {**_published(a), **facts_of(a)} for a in accounts})
+        return
+    whole = architectures_table(accounts, ARCHITECTURES)
+    wide = not sys.stdout.isatty() or console().width >= max(map(len, plain(whole).splitlines()))
+    for part in [whole] if wide else halves(whole):
+        emit(part)
+        print()
+    for name, fact in ARCHITECTURES.items():
+        if beyond := beyond_words(fact):
+            _print_text(f"{name}: the published count has more parts: {beyond}.")
+    _print_text(*COLUMN_NOTES, *NOTES)
+
+
+def _published(account: Account) -> dict[str, Any]:
+    published = ARCHITECTURES[account.name].published
+    return {
+        "published": published.count,
+        "equal": published.agrees(account.parameters),
+        "more_parts": dict(published.beyond),
+    }
+
+
+def _accounts(configs: dict[str, Config]) -> list[Account]:
+    known = describe_models(configs.values(), say)
+    return [Account(name, config, known[model_of(config)]) for name, config in configs.items()]
+
+
+def _print_text(*lines: str) -> None:
+    """Lines folded for a terminal, in full elsewhere; empty ones left out."""
+    width = console().width if sys.stdout.isatty() else None
+    for line in lines:
+        if line:
+            print(line if width is None else textwrap.fill(line, width))
+
+
+def _print_json(tree: Any) -> None:
+    import orjson
+
+    sys.stdout.write(orjson.dumps(tree, option=orjson.OPT_INDENT_2).decode() + "\n")
