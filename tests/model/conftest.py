@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 import torch
 
-from ablate.config import Activation, Init, ModelConfig, Norm, Placement, Position, ProbeConfig
+from ablate.config import (
+    Activation,
+    Init,
+    ModelConfig,
+    Norm,
+    Placement,
+    Position,
+    ProbeConfig,
+    QkNormOver,
+    Stack,
+)
 from ablate.model import Transformer, build
 
 VOCAB = 23
@@ -25,6 +35,8 @@ def tiny_config(**changes: Any) -> ModelConfig:
         "activation": Activation,
         "position": Position,
         "init": Init,
+        "stack": Stack,
+        "qk_norm_over": QkNormOver,
     }
     fields: dict[str, Any] = {
         "layers": 2,
@@ -70,6 +82,19 @@ def scrambled(make: Callable[..., Transformer]) -> Callable[..., Transformer]:
         return model
 
     return make_model
+
+
+@pytest.fixture
+def forward() -> Callable[..., torch.Tensor]:
+    """forward(model, tokens, **more): logits; an encoder_decoder reads a shorter source made of them."""
+
+    def run(model: Transformer, tokens: torch.Tensor, **more: Any) -> torch.Tensor:
+        if model.encoder is not None:
+            more.setdefault("source_BS", (tokens.flip(1)[:, :6] + 5) % VOCAB)
+        logits: torch.Tensor = model(tokens, **more)
+        return logits
+
+    return run
 
 
 @pytest.fixture

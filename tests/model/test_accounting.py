@@ -105,6 +105,28 @@ def test_parameter_facts(make):
     assert facts["blocks.0.norm2.weight"].kind is ParameterKind.gain
 
 
+def test_embeddings_and_the_head_transform_are_counted(make):
+    model = make(stack="encoder", segments=2, head_transform=True, bias=("transform", "head"), norm="rmsnorm")
+    description = Description.of(model)
+    assert description.by_site["segment"] == 2 * 16
+    assert description.by_site["transform"] == 16 * 16
+    assert description.biases == {"transform": 16, "head": 23}
+    assert description.norms[-1].label == "transform_norm"
+    outer = sum(description.by_site[name] for name in ("embed", "position", "segment"))
+    assert description.parameters - description.non_embedding == outer
+    facts = {fact.name: fact for fact in parameter_facts(model)}
+    assert facts["segment.weight"].kind is ParameterKind.embedding
+
+
+def test_cross_attention_is_counted_at_its_own_sites(make):
+    model = make(stack="encoder_decoder", kv_heads=2, bias=("k", "cross_k", "cross_o", "norm"), layers=3)
+    description = Description.of(model)
+    assert description.by_site["k"] == 2 * description.by_site["cross_k"] == 2 * 3 * 16 * 8
+    assert description.by_site["q"] == 2 * description.by_site["cross_q"] == 2 * 3 * 16 * 16
+    assert description.biases == {"k": 6 * 8, "cross_k": 3 * 8, "cross_o": 3 * 16, "norm": (3 * 5 + 2) * 16}
+    assert sum(description.by_site.values()) + sum(description.biases.values()) == description.parameters
+
+
 def test_a_tied_head_is_counted_once_and_belongs_to_the_embedding(make):
     tied, untied = Description.of(make()), Description.of(make(tie_embeddings=False))
     assert untied.parameters - tied.parameters == 23 * 16

@@ -5,28 +5,54 @@ import itertools
 import pytest
 from torch.nn.functional import cross_entropy
 
-CASES = list(
-    itertools.product(["pre", "post", "peri", "sublayer"], ["layernorm", "rmsnorm", "none"], [False, True])
+PLACEMENTS = ["pre", "post", "peri", "sublayer"]
+STACKS = [
+    ("decoder", False),
+    ("decoder", True),
+    ("encoder", False),
+    ("encoder", True),
+    ("encoder_decoder", False),
+]
+SITES = ("q", "k", "v", "o", "up", "gate", "down", "transform", "head", "norm", "qk_norm")
+CROSS = ("cross_q", "cross_k", "cross_v", "cross_o")
+
+
+def null_biases(changes):
+    """Biases of keys that the softmax cancels: what is added to every key alike.
+
+    Rotation, which cross-attention has none of, or a norm in between makes it differ by key.
+    """
+    name = "k_norm.bias" if changes.get("qk_norm") else "k.bias"
+    return {f"cross.{name}"} | (set() if changes.get("position") == "rope" else {f"attention.{name}"})
+
+
+@pytest.mark.parametrize(("stack", "parallel"), STACKS)
+@pytest.mark.parametrize(
+    ("placement", "norm"), list(itertools.product(PLACEMENTS, ["layernorm", "rmsnorm", "none"]))
 )
-
-
-@pytest.mark.parametrize(("placement", "norm", "parallel"), CASES)
 @pytest.mark.parametrize(
     "changes",
     [
-        {"activation": "swiglu", "position": "rope", "kv_heads": 2},
+        {"activation": "swiglu", "position": "rope", "kv_heads": 2, "rope_share": 0.5, "scale_logits": True},
         {"activation": "relu", "qk_norm": True, "tie_embeddings": False, "embed_norm": True},
-        {"activation": "gelu_tanh", "window": 3, "position": "sinusoidal"},
-        {"qk_norm": True, "position": "rope", "kv_heads": 1},
+        {"activation": "gelu_tanh", "window": 3, "position": "sinusoidal", "window_every": 2},
+        {"qk_norm": True, "position": "rope", "kv_heads": 1, "qk_norm_over": "all"},
     ],
 )
-def test_every_parameter_has_a_gradient(scrambled, tokens, placement, norm, parallel, changes):
-    sites = ("q", "k", "v", "o", "up", "gate", "down", "head", "norm", "qk_norm")
-    model = scrambled(placement=placement, norm=norm, parallel=parallel, bias=sites, **changes)
-    cross_entropy(model(tokens).flatten(0, 1), tokens.roll(-1, 1).flatten()).backward()
-    # softmax cancels what is added to every key alike; rotation or a norm in between makes it differ by key
-    null = {"attention.k_norm.bias" if changes.get("qk_norm") else "attention.k.bias"}
-    null = set() if changes.get("position") == "rope" else null
+def test_every_parameter_has_a_gradient(
+    scrambled, forward, tokens, stack, parallel, placement, norm, changes
+):
+    extra = {
+        "head_transform": norm != "none" and "window" in changes,
+        "segments": 2 if stack == "encoder" else 0,
+        "shared_norm": "window" not in changes,
+    }
+    sites = (*SITES, *CROSS) if stack == "encoder_decoder" else SITES
+    model = scrambled(
+        stack=stack, placement=placement, norm=norm, parallel=parallel, bias=sites, **changes, **extra
+    )
+    cross_entropy(forward(model, tokens).flatten(0, 1), tokens.roll(-1, 1).flatten()).backward()
+    null = null_biases(changes)
     for name, parameter in model.named_parameters():
         size = parameter.grad.norm().item()
         if name.partition(".")[2].partition(".")[2] in null:

@@ -1,5 +1,7 @@
 """What a bias can and cannot do: exact identities, in float64."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -37,6 +39,67 @@ def test_key_bias_has_no_effect_under_softmax(scrambled, tokens, position, windo
 def test_key_bias_is_a_real_parameter_with_rope_or_qk_norm(scrambled, tokens, changes):
     model = scrambled(**changes)
     assert shift(model, model.blocks[0].attention.k, noise(model.blocks[0].attention.k), tokens) > VISIBLE
+
+
+CROSS = ("cross_q", "cross_k", "cross_v", "cross_o")
+
+
+@pytest.mark.parametrize("position", ["learned", "sinusoidal", "rope", "none"])
+@pytest.mark.parametrize("placement", ["pre", "post", "peri", "sublayer"])
+def test_key_bias_has_no_effect_in_cross_attention(scrambled, forward, tokens, position, placement):
+    """Even with rope, which turns nothing there."""
+    model = scrambled(stack="encoder_decoder", position=position, placement=placement, bias=CROSS, kv_heads=2)
+    cross = model.blocks[1].cross
+    assert shift(partial(forward, model), cross.k, noise(cross.k), tokens) < EXACT
+    for part in (cross.q, cross.v, cross.o):
+        assert shift(partial(forward, model), part, noise(part), tokens) > VISIBLE
+
+
+def test_key_bias_is_a_real_parameter_in_cross_attention_with_qk_norm(scrambled, forward, tokens):
+    for over in ("head", "all"):
+        model = scrambled(stack="encoder_decoder", bias=CROSS, qk_norm=True, qk_norm_over=over)
+        cross = model.blocks[0].cross
+        assert shift(partial(forward, model), cross.k, noise(cross.k), tokens) > VISIBLE
+
+
+def test_cross_attentions_value_bias_equals_its_output_bias(scrambled, forward, tokens):
+    model = scrambled(stack="encoder_decoder", bias=CROSS)
+    cross = model.blocks[0].cross
+    before = forward(model, tokens)
+    with torch.no_grad():
+        cross.o.bias.add_(cross.o.weight @ cross.v.bias)
+        assert (forward(model, tokens) - before).abs().max() > VISIBLE
+        cross.v.bias.zero_()
+    torch.testing.assert_close(forward(model, tokens), before, rtol=0, atol=EXACT)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_a_key_bias_counts_only_in_the_channels_that_rope_turns(scrambled, tokens, share):
+    model = scrambled(position="rope", rope_share=share)
+    key = model.blocks[0].attention.k
+    turned = torch.zeros(4, 4, dtype=torch.float64)
+    turned[:, : int(4 * share)] = 1
+    assert shift(model, key, turned.flatten(), tokens) > VISIBLE
+    kept = (1 - turned).flatten()
+    assert shift(model, key, kept, tokens) < EXACT
+
+
+@pytest.mark.parametrize(
+    ("stack", "changes"), [("encoder", {}), ("encoder", {"parallel": True}), ("encoder_decoder", {})]
+)
+def test_layernorm_cancels_the_mean_of_o_and_down_biases_in_every_stack(
+    scrambled, forward, tokens, stack, changes
+):
+    model = scrambled(stack=stack, bias=("o", "down", *CROSS), **changes)
+    block = (model.encoder or model.blocks)[0]
+    for part in (
+        block.attention.o,
+        block.mlp.down,
+        *([] if model.encoder is None else [model.blocks[0].cross.o]),
+    ):
+        constant = torch.full_like(part.bias, 0.7)
+        assert shift(partial(forward, model), part, constant, tokens) < EXACT
+        assert shift(partial(forward, model), part, noise(part), tokens) > VISIBLE
 
 
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])

@@ -6,6 +6,8 @@ import random
 import pytest
 import torch
 
+from ablate.config import Site
+
 
 def norm(p, name, x, kind, eps):
     if f"{name}.weight" not in p:
@@ -29,29 +31,41 @@ def rotate(x, position, theta):
     return out
 
 
-def attention(p, name, x, c, qk_kind):
-    q, k, v = (linear(p, f"{name}.{site}", x) for site in "qkv")
-    tokens, size = x.shape[0], c.head_dim
-    out = torch.zeros(tokens, c.heads * size, dtype=x.dtype)
+def seen(c, causal, banded, t, keys):
+    """Keys that query t sees."""
+    near = [s for s in range(keys) if not banded or abs(t - s) < c.window]
+    return [s for s in near if s <= t] if causal else near
+
+
+def queries_or_keys(p, name, x, c, heads, rotary):
+    """Normed and rotated, [tokens][heads] vectors of one head each."""
+    kind = "rmsnorm" if c.norm == "none" else c.norm
+    if c.qk_norm_over == "all":
+        x = norm(p, f"{name}_norm", x, kind, c.eps)
+    split = [list(row.view(heads, c.head_dim)) for row in x]
+    if c.qk_norm_over == "head":
+        split = [[norm(p, f"{name}_norm", z, kind, c.eps) for z in row] for row in split]
+    if rotary:
+        cut = int(c.rope_share * c.head_dim)
+        split = [
+            [torch.cat([rotate(z[:cut], at, c.rope_theta), z[cut:]]) for z in row]
+            for at, row in enumerate(split)
+        ]
+    return split
+
+
+def attention(p, name, x, source, c, sees, rotary):
+    """`sees(t)`: the tokens of the source that token t of x attends to."""
+    q = queries_or_keys(p, f"{name}.q", linear(p, f"{name}.q", x), c, c.heads, rotary)
+    k = queries_or_keys(p, f"{name}.k", linear(p, f"{name}.k", source), c, c.kv_heads, rotary)
+    v = linear(p, f"{name}.v", source).view(len(source), c.kv_heads, c.head_dim)
+    out = torch.zeros(len(x), c.heads, c.head_dim, dtype=x.dtype)
     for head in range(c.heads):
         shared = head // (c.heads // c.kv_heads)
-        for t in range(tokens):
-            first = 0 if c.window is None else max(0, t - c.window + 1)
-            scores = []
-            for s in range(first, t + 1):
-                pair = [q[t, head * size : (head + 1) * size], k[s, shared * size : (shared + 1) * size]]
-                pair = [
-                    norm(p, f"{name}.{which}_norm", z, qk_kind, c.eps)
-                    for which, z in zip("qk", pair, strict=True)
-                ]
-                if c.position == "rope":
-                    pair = [rotate(z, at, c.rope_theta) for z, at in zip(pair, (t, s), strict=True)]
-                scores.append(pair[0] @ pair[1] / math.sqrt(size))
-            weights = torch.stack(scores).softmax(0)
-            out[t, head * size : (head + 1) * size] = (
-                weights @ v[first : t + 1, shared * size : (shared + 1) * size]
-            )
-    return linear(p, f"{name}.o", out)
+        for t in range(len(x)):
+            scores = [q[t][head] @ k[s][shared] / math.sqrt(c.head_dim) for s in sees(t)]
+            out[t, head] = torch.stack(scores).softmax(0) @ v[sees(t), shared]
+    return linear(p, f"{name}.o", out.flatten(1))
 
 
 def activate(x, kind):
@@ -70,40 +84,45 @@ def mlp(p, name, x, c):
     return linear(p, f"{name}.down", activate(up, c.activation))
 
 
-def block(p, name, x, c):
+def block(p, name, x, c, causal, source=None):
+    banded = c.window is not None and (int(name.split(".")[1]) + 1) % c.window_every == 0
+
     def n(which, y):
         return norm(p, f"{name}.{which}", y, c.norm, c.eps)
 
     def f(y):
-        return attention(p, f"{name}.attention", y, c, "rmsnorm" if c.norm == "none" else c.norm)
+        rotary = c.position == "rope"
+        return attention(
+            p, f"{name}.attention", y, y, c, lambda t: seen(c, causal, banded, t, len(y)), rotary
+        )
+
+    def h(y):
+        return attention(p, f"{name}.cross", y, source, c, lambda t: list(range(len(source))), rotary=False)
 
     def g(y):
         return mlp(p, f"{name}.mlp", y, c)
 
     if c.parallel:
+        second = "norm1" if c.shared_norm else "norm2"
         return {
-            "pre": lambda: x + f(n("norm1", x)) + g(n("norm1", x)),
+            "pre": lambda: x + f(n("norm1", x)) + g(n(second, x)),
             "post": lambda: n("norm1", x + f(x) + g(x)),
-            "peri": lambda: x + n("out_norm1", f(n("norm1", x))) + n("out_norm2", g(n("norm1", x))),
+            "peri": lambda: x + n("out_norm1", f(n("norm1", x))) + n("out_norm2", g(n(second, x))),
             "sublayer": lambda: x + n("norm1", f(x)) + n("norm2", g(x)),
         }[c.placement]()
-    if c.placement == "pre":
-        h = x + f(n("norm1", x))
-        return h + g(n("norm2", h))
-    if c.placement == "post":
-        h = n("norm1", x + f(x))
-        return n("norm2", h + g(h))
-    if c.placement == "peri":
-        h = x + n("out_norm1", f(n("norm1", x)))
-        return h + n("out_norm2", g(n("norm2", h)))
-    h = x + n("norm1", f(x))
-    return h + n("norm2", g(h))
+    for sublayer, which in ((f, "norm1"), *(() if source is None else ((h, "cross_norm"),)), (g, "norm2")):
+        if c.placement == "pre":
+            x = x + sublayer(n(which, x))
+        if c.placement == "post":
+            x = n(which, x + sublayer(x))
+        if c.placement == "peri":
+            x = x + n(f"out_{which}", sublayer(n(which, x)))
+        if c.placement == "sublayer":
+            x = x + n(which, sublayer(x))
+    return x
 
 
-def reference(p, c, tokens):
-    """Logits of one sequence of token ids."""
-    for name, wanted in (("embed_norm", c.embed_norm), ("final_norm", c.final_norm)):
-        assert (f"{name}.weight" in p) == (wanted and c.norm != "none")
+def embedded(p, c, tokens):
     x = p["embed.weight"][tokens]
     if c.position == "learned":
         x = x + p["position.weight"][: len(tokens)]
@@ -118,11 +137,30 @@ def reference(p, c, tokens):
             ]
         )
         x = x * math.sqrt(c.width) + table
-    x = norm(p, "embed_norm", x, c.norm, c.eps)
+    if c.segments:
+        x = x + p["segment.weight"][[t * c.segments // len(tokens) for t in range(len(tokens))]]
+    return norm(p, "embed_norm", x, c.norm, c.eps)
+
+
+def reference(p, c, tokens, source=None):
+    """Logits of one sequence of token ids."""
+    for name, wanted in (("embed_norm", c.embed_norm), ("final_norm", c.final_norm)):
+        assert (f"{name}.weight" in p) == (wanted and c.norm != "none")
+    if source is not None:
+        source = embedded(p, c, source)
+        for index in range(c.layers):
+            source = block(p, f"encoder.{index}", source, c, causal=False)
+        source = norm(p, "encoder_norm", source, c.norm, c.eps)
+    x = embedded(p, c, tokens)
     for index in range(c.layers):
-        x = block(p, f"blocks.{index}", x, c)
+        x = block(p, f"blocks.{index}", x, c, causal=c.stack != "encoder", source=source)
     x = norm(p, "final_norm", x, c.norm, c.eps)
-    return linear(p, "head", x)
+    if c.head_transform:
+        x = linear(p, "transform", x)
+        x = x * torch.sigmoid(x) if c.activation == "swiglu" else activate(x, c.activation)
+        x = norm(p, "transform_norm", x, c.norm, c.eps)
+    logits = linear(p, "head", x)
+    return logits / math.sqrt(c.width) if c.scale_logits else logits
 
 
 CHOICES = {
@@ -142,22 +180,41 @@ CHOICES = {
     "rope_theta": [10000.0, 50.0],
     "bias": [
         (),
-        ("q", "o", "gate", "qk_norm"),
-        ("q", "k", "v", "o", "up", "gate", "down", "head", "norm", "qk_norm"),
+        ("q", "o", "gate", "qk_norm", "cross_k", "cross_o"),
+        tuple(Site),
     ],
+    "stack": ["decoder", "encoder", "encoder_decoder"],
+    "rope_share": [1.0, 0.5],
+    "qk_norm_over": ["head", "all"],
+    "window_every": [1, 2],
+    "shared_norm": [True, False],
+    "head_transform": [False, True],
+    "scale_logits": [False, True],
+    "segments": [0, 2, 3],
 }
 
 
-@pytest.mark.parametrize("draw", range(40))
-@torch.no_grad()
-def test_any_combination_of_options(scrambled, tokens, draw):
+def drawn(draw):
     chooser = random.Random(draw)
     changes = {key: chooser.choice(values) for key, values in CHOICES.items()}
+    if changes["stack"] == "encoder_decoder":
+        changes["parallel"] = False
+    if changes["stack"] != "encoder":
+        changes["segments"] = 0
+    if changes["head_dim"] == 6:
+        changes["rope_share"] = chooser.choice([1.0, 2 / 3, 1 / 3])
+    return changes
+
+
+@pytest.mark.parametrize("draw", range(60))
+@torch.no_grad()
+def test_any_combination_of_options(scrambled, tokens, draw):
+    changes = drawn(draw)
     model = scrambled(**changes)
-    expected = reference(model.state_dict(), model.config, tokens[0, :6])
-    torch.testing.assert_close(
-        model(tokens[:1, :6])[0], expected, rtol=1e-5, atol=1e-5, msg=lambda m: f"{changes}\n{m}"
-    )
+    source = tokens[1, :5] if changes["stack"] == "encoder_decoder" else None
+    expected = reference(model.state_dict(), model.config, tokens[0, :6], source)
+    logits = model(tokens[:1, :6], None if source is None else source[None])
+    torch.testing.assert_close(logits[0], expected, rtol=1e-5, atol=1e-5, msg=lambda m: f"{changes}\n{m}")
 
 
 @pytest.mark.parametrize("placement", CHOICES["placement"])

@@ -36,7 +36,7 @@ PLACES = {
 
 
 @dataclass(frozen=True)
-class Step:
+class ResidualStep:
     """One sublayer on the stream: f and the norms around it."""
 
     f: Function
@@ -47,7 +47,7 @@ class Step:
     def __call__(self, x: Tensor, *seen: Tensor) -> Tensor:
         return self.after(x + self.write(self.f(self.read(x), *seen)))
 
-    def beside(self, other: "Step", x: Tensor) -> Tensor:
+    def beside(self, other: "ResidualStep", x: Tensor) -> Tensor:
         """Both sublayers on the same x in one residual step (PaLM); a norm that they share is taken once."""
         y = self.read(x)
         z = y if other.read is self.read else other.read(x)
@@ -77,7 +77,7 @@ class Block(nn.Module):
         self.board = build.board
         self.probe = build.board.residual(label, build.config.width, build.tokens)
 
-    def step(self, build: Build, f: nn.Module, name: str) -> Step:
+    def step(self, build: Build, f: nn.Module, name: str) -> ResidualStep:
         """One sublayer with its norms, which become parts of the block.
 
         Side by side, the second sublayer has no norm of its own after the sum, nor, with `shared_norm`, of
@@ -95,7 +95,7 @@ class Block(nn.Module):
         shared = second and build.config.shared_norm
         read = self.attention_step.read if shared else place(places.read)
         write = place(places.write)
-        return Step(f, read, write, same if second else place(places.after))
+        return ResidualStep(f, read, write, same if second else place(places.after))
 
     def forward(self, x_BTD: Tensor, source_BSD: Tensor | None = None) -> Tensor:
         x_BTD = self.stream(x_BTD, source_BSD)

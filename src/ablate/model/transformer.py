@@ -17,6 +17,9 @@ from ablate.model.position import Mask, Rope, sinusoids
 from ablate.probe import Board, Tokens
 
 
+GRAPHS = 4  # of one kind of block: for training, cadence steps, evaluation and its last, smaller batch
+
+
 class Transformer(nn.Module):
     """Token ids to logits in the type of the parameters; T and S are at most the context.
 
@@ -165,6 +168,10 @@ def build(model: ModelConfig, vocab_size: int, seed: int, probe: ProbeConfig) ->
 
 def compile_blocks(model: Transformer) -> None:
     """Compile each block in place (parameter names stay); equal blocks share their graphs."""
-    for block in model.modules():
-        if isinstance(block, Block):
-            block.compile(fullgraph=True, dynamic=False)
+    from torch._dynamo import config as dynamo  # half a second, for those who compile
+
+    blocks = [module for module in model.modules() if isinstance(module, Block)]
+    kinds = {(block.attention.mask, block.cross is None) for block in blocks}
+    dynamo.recompile_limit = max(dynamo.recompile_limit, GRAPHS * len(kinds))
+    for block in blocks:
+        block.compile(fullgraph=True, dynamic=False)

@@ -1,0 +1,98 @@
+"""Every model of conf/: at a study size it is built, runs, and has the biases that its configuration says."""
+
+from functools import cache
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from ablate.config import Config, compose, conf_dir
+from ablate.model import Description, build, describe
+
+NAMES = sorted(path.stem for path in (conf_dir() / "model").glob("*.yaml"))
+
+
+@cache
+def configured(name: str, *changes: str) -> Config:
+    return compose([f"model={name}", *changes])
+
+
+def tiny(name, *changes):
+    """The model at a study size."""
+    config = configured(name, "model.scale=tiny", *changes)
+    return build(config.model, 64, 0, config.probe)
+
+
+def logits_of(model, tokens):
+    return model(tokens) if model.encoder is None else model(tokens, tokens.flip(1)[:, :9])
+
+
+@pytest.fixture
+def batch():
+    return torch.randint(0, 64, (2, 32), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_realised_biases_are_those_of_the_configuration(name):
+    small, whole = configured(name, "model.scale=tiny").model, configured(name).model
+    description = Description.of(tiny(name))
+    assert description == describe(small, 64)
+    assert description.bias_sites == tuple(map(str, small.bias)) == describe(whole, 64).bias_sites
+    assert {(norm.kind, norm.eps) for norm in description.norms} == {(whole.norm, whole.eps)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_learns_a_batch(name, batch):
+    """Ten plain steps on one batch."""
+    model = tiny(name)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    losses = []
+    for _ in range(10):
+        loss = cross_entropy(logits_of(model, batch).flatten(0, 1), batch.roll(-1, 1).flatten())
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        assert all(parameter.grad is not None for parameter in model.parameters())
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    assert losses[-1] < losses[0] - 0.02
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_logits_at_first_do_not_depend_on_biases(name, batch, dtype):
+    arms = [tiny(name, f"model.bias={bias}") for bias in ("none", "all", "own")]
+    for arm in arms:
+        if dtype is torch.float64:
+            arm.double()
+        else:
+            arm.set_compute_dtype(dtype)
+    first, *others = (logits_of(arm, batch) for arm in arms)
+    assert all(torch.equal(first, other) for other in others)
+
+
+BERT = 109_482_240  # without a head for masked tokens; its pooler is as large as that head's linear
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "linear_biases", "norm_biases"),
+    [
+        ("transformer", 63_045_632, 30_720, 15_360),
+        ("bert", BERT + 2 * 768 + 30_522, 83_712 + 30_522, 19_200 + 768),
+        ("gpt2_xl", 1_557_611_200, 691_200, 155_200),
+        ("gpt3_175b", 174_604_259_328, 10_616_832, 2_371_584),
+        ("palm", 8_632_012_800, 0, 0),
+        ("palm_62b", 62_495_662_080, 0, 0),
+        ("palm_540b", 540_356_474_880, 0, 0),
+        ("qwen", 7_721_324_544, 393_216, 0),
+    ],
+)
+def test_published_counts(name, parameters, linear_biases, norm_biases):
+    config = configured(name)
+    found = describe(config.model, config.data.vocab_size)
+    assert (found.parameters, found.linear_biases, found.norm_biases) == (
+        parameters,
+        linear_biases,
+        norm_biases,
+    )
