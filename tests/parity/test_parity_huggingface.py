@@ -1,7 +1,4 @@
-"""Logits and gradients of the presets against Hugging Face's models, through `ablate.exchange` both ways.
-
-Legend: B windows, T tokens, M predicted tokens, V vocabulary.
-"""
+"""Logits and gradients of the presets against Hugging Face's models, through `ablate.exchange` both ways."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,12 +8,12 @@ import pytest
 import torch
 import transformers
 from tests.parity.conftest import Close
+from tests.parity.parity_models import VOCAB, backward, check_gradients, randomised, tiny, tokens
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from ablate.config import Config, compose
 from ablate.exchange import family_of, load_weights, save_folder
-from ablate.model import Transformer, build
+from ablate.model import Transformer, build, describe
 
 pytestmark = pytest.mark.parity
 
@@ -63,38 +60,16 @@ OTHERS: dict[str, tuple[str, ...]] = {
 CASES = {**PRESETS, **OTHERS}
 
 
-def tiny(overrides: tuple[str, ...]) -> Config:
-    return compose([*overrides, "model.scale=tiny", "data.vocab_size=300"])
-
-
-def randomised(config: Config) -> Transformer:
-    """A model whose every parameter is random: gains around 1, biases far from 0."""
-    module = build(config.model, config.data.vocab_size, 0, config.probe)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            if parameter.dim() == 1:
-                parameter.add_(0.3 * noise)
-            else:
-                parameter.copy_(noise * (0.5 if parameter.shape[0] == 300 else 0.2))
-    return module
-
-
 def examples(config: Config) -> dict[str, Tensor]:
     """Token ids, segments, predicted positions and targets."""
-    generator = torch.Generator().manual_seed(2)
-    shape, vocab = (3, config.model.context), config.data.vocab_size
-    drawn = {
-        "inputs": torch.randint(vocab, shape, generator=generator),
-        "targets": torch.randint(vocab, shape, generator=generator),
-    }
+    shape = (3, config.model.context)
+    drawn = {"inputs": tokens(*shape, seed=2), "targets": tokens(*shape, seed=3)}
     if config.model.stack == "encoder":
-        order_BT = torch.rand(shape, generator=generator).argsort(1)
+        order_BT = torch.rand(shape, generator=torch.Generator().manual_seed(4)).argsort(1)
         drawn["positions"] = order_BT[:, :5].sort(1).values
         drawn["targets"] = drawn["targets"][:, :5]
     if config.model.segments:
-        drawn["segments"] = torch.randint(config.model.segments, shape, generator=generator)
+        drawn["segments"] = tokens(*shape, seed=5) % config.model.segments
     return drawn
 
 
@@ -115,7 +90,7 @@ def numpy_of(module: nn.Module) -> dict[str, Any]:
 
 
 def reference_of(folder: Path, config: Config) -> Any:
-    auto = getattr(transformers, family_of(config.model, config.data.vocab_size).auto)
+    auto = getattr(transformers, family_of(config.model, VOCAB).auto)
     return auto.from_pretrained(folder, attn_implementation="eager").eval()
 
 
@@ -125,28 +100,19 @@ def check(module: Transformer, reference: Any, config: Config, close: Close) -> 
     ours, theirs = ours_of(module, batch), theirs_of(reference, batch)
     close("logits", ours, theirs)
     for logits in (ours, theirs):
-        cross_entropy(logits.flatten(0, 1), batch["targets"].flatten()).backward()
+        backward(logits, batch["targets"])
     named = dict(reference.named_parameters())
     gradients: dict[str, Any] = {}
-    for tensor in family_of(config.model, config.data.vocab_size).tensors(config.model, 300):
+    for tensor in family_of(config.model, VOCAB).tensors(config.model, VOCAB):
         gradients |= tensor.split(named[tensor.name].grad.numpy())
-    parameters = dict(module.named_parameters())
-    assert parameters.keys() <= gradients.keys()
-    redundant = config.model.position != "rope" and not config.model.qk_norm
-    for name, parameter in parameters.items():
-        assert parameter.grad is not None
-        # Softmax takes no notice of a key bias without rope: its gradient is rounding beside the weights'.
-        scale = None
-        if redundant and name.endswith("k.bias"):
-            scale = parameters[name.replace("bias", "weight")].grad
-        close(name, parameter.grad, torch.from_numpy(gradients[name]), scale=scale)
+    check_gradients(module, {n: torch.from_numpy(g) for n, g in gradients.items()}, config, close)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_exported_model_computes_the_same(name: str, tmp_path: Path, close: Close) -> None:
-    config = tiny(CASES[name])
+    config = tiny(*CASES[name])
     module = randomised(config)
-    exported = save_folder(tmp_path / "out", config.model, 300, numpy_of(module), None)
+    exported = save_folder(tmp_path / "out", config.model, VOCAB, numpy_of(module), None)
     assert exported.family.name == FAMILY.get(name, name.split()[0].strip(","))
     check(module, reference_of(tmp_path / "out", config), config, close)
 
@@ -154,19 +120,39 @@ def test_exported_model_computes_the_same(name: str, tmp_path: Path, close: Clos
 @pytest.mark.parametrize("name", PRESETS)
 def test_their_model_computes_the_same_here(name: str, tmp_path: Path, close: Close) -> None:
     """Weights of their class, saved by transformers, loaded by us."""
-    config = tiny(CASES[name])
-    save_folder(tmp_path / "ours", config.model, 300, numpy_of(randomised(config)), None)
+    config = tiny(*CASES[name])
+    save_folder(tmp_path / "ours", config.model, VOCAB, numpy_of(randomised(config)), None)
     reference = reference_of(tmp_path / "ours", config)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in reference.parameters():
-            parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator) + (parameter.dim() == 1))
+            parameter.copy_(0.2 * torch.randn(parameter.shape, generator=generator) + (parameter.dim() == 1))
     reference.save_pretrained(tmp_path / "theirs")
-    module = build(config.model, 300, 0, config.probe)
-    loaded = load_weights(tmp_path / "theirs", config.model, 300, print)
+    module = build(config.model, VOCAB, 0, config.probe)
+    loaded = load_weights(tmp_path / "theirs", config.model, VOCAB, print)
     parameters = dict(module.named_parameters())
     assert loaded.keys() == parameters.keys()
     with torch.no_grad():
         for parameter_name, parameter in parameters.items():
             parameter.copy_(torch.from_numpy(loaded[parameter_name]))
     check(module, reference, config, close)
+
+
+FULL = (
+    "gpt2", "gpt2_medium", "gpt2_large", "gpt2_xl", "bert", "bert_large", "llama", "llama2", "llama3",
+    "mistral", "qwen", "qwen2", "qwen3", "olmo2", "gpt_neox",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("preset", FULL)
+def test_the_published_size_has_as_many_parameters_there(preset: str) -> None:
+    """From the config.json that we write, built without memory."""
+    config = compose([f"model={preset}"])
+    model, vocab = config.model, config.data.vocab_size
+    family = family_of(model, vocab)
+    assert family.additions(model, vocab) == {}
+    settings = transformers.AutoConfig.for_model(**family.config(model, vocab))
+    with torch.device("meta"):
+        reference = getattr(transformers, family.auto).from_config(settings)
+    assert type(reference).__name__ == family.architecture
+    assert sum(p.numel() for p in reference.parameters()) == describe(model, vocab).parameters
