@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from ablate.config import Config, compose, conf_dir
+from ablate.config import Config, compose, conf_dir, replace
 from ablate.model import Description, build, describe
 
 NAMES = sorted(path.stem for path in (conf_dir() / "model").glob("*.yaml"))
@@ -17,10 +17,11 @@ def configured(name: str, *changes: str) -> Config:
     return compose([f"model={name}", *changes])
 
 
-def tiny(name, *changes):
+def tiny(name, **changes):
     """The model at a study size."""
-    config = configured(name, "model.scale=tiny", *changes)
-    return build(config.model, 64, 0, config.probe)
+    config = configured(name, "model.scale=tiny")
+    model = replace(config, {f"model.{key}": value for key, value in changes.items()}).model
+    return build(model, 64, 0, config.probe)
 
 
 def logits_of(model, tokens):
@@ -34,11 +35,11 @@ def batch():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_realised_biases_are_those_of_the_configuration(name):
-    small, whole = configured(name, "model.scale=tiny").model, configured(name).model
+    config = configured(name, "model.scale=tiny").model
     description = Description.of(tiny(name))
-    assert description == describe(small, 64)
-    assert description.bias_sites == tuple(map(str, small.bias)) == describe(whole, 64).bias_sites
-    assert {(norm.kind, norm.eps) for norm in description.norms} == {(whole.norm, whole.eps)}
+    assert description == describe(config, 64)
+    assert description.bias_sites == tuple(map(str, config.bias))
+    assert {(norm.kind, norm.eps) for norm in description.norms} == {(config.norm, config.eps)}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -62,7 +63,7 @@ def test_every_preset_learns_a_batch(name, batch):
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
 def test_logits_at_first_do_not_depend_on_biases(name, batch, dtype):
-    arms = [tiny(name, f"model.bias={bias}") for bias in ("none", "all", "own")]
+    arms = [tiny(name, bias=["none"]), tiny(name, bias=["all"]), tiny(name)]
     for arm in arms:
         if dtype is torch.float64:
             arm.double()
