@@ -14,6 +14,7 @@ from ablate.config import Config, compose
 from ablate.model import Transformer, build
 
 VOCAB = 300
+TABLES = ("emb", "wte", "wpe", "position", "segment")
 
 
 def tiny(*overrides: str) -> Config:
@@ -22,17 +23,25 @@ def tiny(*overrides: str) -> Config:
 
 
 def randomised(config: Config) -> Transformer:
-    """A model whose every parameter is random: gains around 1, biases far from 0."""
+    """A model whose every parameter is random."""
     module = build(config.model, VOCAB, 0, config.probe)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            if parameter.dim() == 1:
-                parameter.add_(0.3 * noise)
-            else:
-                parameter.copy_(noise * (0.5 if parameter.shape[0] == VOCAB else 0.2))
+    randomise(module, 1)
     return module
+
+
+@torch.no_grad()
+def randomise(module: nn.Module, seed: int) -> None:
+    """Random parameters, ours or another's: tables N(0, 1), matrices N(0, 0.2²), gains around 1, biases
+    N(0, 0.1²). Of such sizes that gradients of queries are no small differences of large numbers, which float32
+    would round away.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in module.named_parameters():
+        noise = torch.randn(parameter.shape, generator=generator)
+        if parameter.dim() == 1:
+            parameter.copy_(0.1 * noise + (1.0 if name.endswith("weight") else 0.0))
+        else:
+            parameter.copy_(noise * (1.0 if any(word in name for word in TABLES) else 0.2))
 
 
 def tokens(*shape: int, seed: int) -> Tensor:

@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 from tests.parity.conftest import Close
-from tests.parity.parity_models import VOCAB, backward, check_gradients, randomised, tiny, tokens
+from tests.parity.parity_models import VOCAB, backward, check_gradients, randomise, randomised, tiny, tokens
 from torch import Tensor, nn
 
 from ablate.config import Config, compose
@@ -123,10 +123,7 @@ def test_their_model_computes_the_same_here(name: str, tmp_path: Path, close: Cl
     config = tiny(*CASES[name])
     save_folder(tmp_path / "ours", config.model, VOCAB, numpy_of(randomised(config)), None)
     reference = reference_of(tmp_path / "ours", config)
-    generator = torch.Generator().manual_seed(3)
-    with torch.no_grad():
-        for parameter in reference.parameters():
-            parameter.copy_(0.2 * torch.randn(parameter.shape, generator=generator) + (parameter.dim() == 1))
+    randomise(reference, 2)
     reference.save_pretrained(tmp_path / "theirs")
     module = build(config.model, VOCAB, 0, config.probe)
     loaded = load_weights(tmp_path / "theirs", config.model, VOCAB, print)
