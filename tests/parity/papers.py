@@ -49,21 +49,22 @@ def attention(y_TD: Tensor, p: Parameters, name: str, c: ModelConfig, band: int 
     def placed(x_E: Tensor, position: int) -> Tensor:
         return turned(x_E, position, c.rope_theta) if c.position == "rope" else x_E
 
-    rows = []
-    for t in range(len(y_TD)):
-        heads = []
-        for head in range(c.heads):
-            own, shared = head * size, head // group * size
-            query_E = placed(q[t, own : own + size], t)
-            first = 0 if band is None else max(0, t - band + 1)
-            scores = [
-                query_E @ placed(k[s, shared : shared + size], s) / math.sqrt(size)
-                for s in range(first, t + 1)
-            ]
-            weights = torch.softmax(torch.stack(scores), dim=0)
-            heads.append(sum(w * v[first + i, shared : shared + size] for i, w in enumerate(weights)))
-        rows.append(torch.cat(heads))
-    return linear(torch.stack(rows), p, f"{name}.o")
+    def cut(x_TC: Tensor, position: int, head: int) -> Tensor:
+        return x_TC[position, head * size : (head + 1) * size]
+
+    heads = []
+    for head in range(c.heads):
+        shared = head // group
+        keys = [placed(cut(k, s, shared), s) for s in range(len(y_TD))]
+        rows = []
+        for t in range(len(y_TD)):
+            query_E = placed(cut(q, t, head), t)
+            seen = range(0 if band is None else max(0, t - band + 1), t + 1)
+            scores = torch.stack([query_E @ keys[s] / math.sqrt(size) for s in seen])
+            weights = torch.softmax(scores, dim=0)
+            rows.append(sum(w * cut(v, s, shared) for w, s in zip(weights, seen, strict=True)))
+        heads.append(torch.stack(rows))
+    return linear(torch.cat(heads, dim=1), p, f"{name}.o")
 
 
 def palm(window_T: Tensor, p: Parameters, c: ModelConfig) -> Tensor:

@@ -32,8 +32,8 @@ def randomised(config: Config) -> Transformer:
 @torch.no_grad()
 def randomise(module: nn.Module, seed: int) -> None:
     """Random parameters, ours or another's: tables N(0, 1), matrices N(0, 0.2²), gains around 1, biases
-    N(0, 0.1²). Of such sizes that gradients of queries are no small differences of large numbers, which float32
-    would round away.
+    N(0, 0.1²). Of such sizes that gradients of queries are no small differences of large numbers, which
+    float32 would round away.
     """
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in module.named_parameters():
