@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ablate.data.examples import NEXT, Examples, Task
-from ablate.data.mixing import GOLDEN, TRAINING, Words, keys, mix, seed_word
+from ablate.data.mixing import GOLDEN, TRAINING, Words, keys, mix, seed_word, start_of
 
 ROUNDS = 6
 ROUND_KEYS = [np.uint64((0xD1B54A32D192ED03 * (r + 1)) & 0xFFFFFFFFFFFFFFFF) for r in range(ROUNDS)]
@@ -61,6 +61,10 @@ class Batches:
     def _seed(self) -> Words:
         return seed_word(self.data_seed)
 
+    @cached_property
+    def _start(self) -> Words:
+        return start_of(self.data_seed, TRAINING)
+
     def _samples(self, step: int) -> NDArray[np.int64]:
         """The numbers of a step's samples, counted over the whole run."""
         return step * self.batch + np.arange(self.batch)
@@ -79,7 +83,7 @@ class Batches:
 
     def examples(self, step: int) -> Examples:
         """The examples of a step. What is hidden of a window is drawn anew whenever it comes up."""
-        return self.task.examples(self.at(step), keys(self.data_seed, TRAINING, self._samples(step)))
+        return self.task.examples(self.at(step), keys(self._start, self._samples(step)))
 
     def unigram(self, examples: Examples) -> float:
         """Cross-entropy of the targets under the training unigram, in nats per target."""

@@ -14,7 +14,7 @@ MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 
-TRAINING, HELD_OUT = 1, 2  # what the windows of a seed's keys are for
+TRAINING, HELD_OUT = 1, 2  # what a seed's keys are for
 
 
 def mix(word_B: Words) -> Words:
@@ -29,9 +29,13 @@ def seed_word(seed: int) -> Words:
     return mix(np.array([seed % 2**64], dtype=np.uint64) + GOLDEN)
 
 
-def keys(seed: int, purpose: int, number_B: NDArray[np.integer]) -> Words:
-    """key_B of the windows with these numbers: one sequence for each seed and purpose."""
-    start = mix(seed_word(seed) ^ np.uint64(purpose))
+def start_of(seed: int, purpose: int) -> Words:
+    """The word [1] that begins a seed's sequence of keys for a purpose."""
+    return mix(seed_word(seed) ^ np.uint64(purpose))
+
+
+def keys(start: Words, number_B: NDArray[np.integer]) -> Words:
+    """key_B of the windows with these numbers."""
     return mix(start + (number_B.astype(np.uint64) + np.uint64(1)) * GOLDEN)
 
 

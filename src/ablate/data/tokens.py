@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ablate.config import DataConfig, Objective, UserError
 from ablate.data.batches import Batches
 from ablate.data.examples import Examples, Task
-from ablate.data.mixing import HELD_OUT, keys
+from ablate.data.mixing import HELD_OUT, keys, start_of
 
 TRAIN, VAL, COUNTS, TOKENIZER = "train.bin", "val.bin", "counts.bin", "tokenizer.json"
 
@@ -66,7 +66,8 @@ def open_tokens(folder: Path, facts: dict[str, Any], data: DataConfig, context: 
     windows = max(1, min(data.val_tokens, len(val) - 1) // context)
     start_N1 = np.arange(windows)[:, None] * context
     windows_NT1 = val[start_N1 + np.arange(context + 1)].astype(np.int64)
-    held_out = task.examples(windows_NT1, keys(data.split_seed, HELD_OUT, np.arange(windows)))
+    key_N = keys(start_of(data.split_seed, HELD_OUT), np.arange(windows))
+    held_out = task.examples(windows_NT1, key_N)
     return TokenData(
         facts=DataFacts(
             source=data.source.value,

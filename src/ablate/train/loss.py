@@ -81,5 +81,6 @@ def to_device(array: NDArray[np.int64] | None, device: torch.device) -> Tensor |
         return None
     tensor = torch.from_numpy(array)
     if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
+        # A part of an array would be gathered into memory that is not pinned, and copying from there waits.
+        return tensor.contiguous().pin_memory().to(device, non_blocking=True)
     return tensor
