@@ -17,7 +17,8 @@ SMALL = (
     "data.max_bytes=null", "optim.batch=4", "optim.accumulation=1", "optim.steps=2",
 )  # fmt: skip
 RUNS = {"bias_stability": 96, "bias_sites": 400, "placebo": 84, "width_ladder": 300, "depth_ladder": 400}
-RUNS |= {"warmup": 400, "precision": 200, "published_830m": 12, "smoke": 8}
+RUNS |= {"warmup": 400, "precision": 200, "published_830m": 12, "smoke": 8, "architectures": 180}
+ASKED = {"architectures": 252}  # where some combinations are the same run
 
 
 class Ignore:
@@ -34,9 +35,10 @@ def grid(name: str, *overrides: str) -> Grid:
 def test_an_experiment_expands_to_as_many_different_runs_as_it_says(name: str) -> None:
     cells = grid(name).cells
     assert {cell.study for cell in cells} == {name}
-    assert len({run_id(cell, "data") for cell in cells}) == len(cells) == RUNS[name]
+    assert len({run_id(cell, "data") for cell in cells}) == RUNS[name]
+    assert len(cells) == ASKED.get(name, RUNS[name])
     said = re.search(r"(\d+) runs", (conf_dir() / "experiment" / f"{name}.yaml").read_text())
-    assert said is None or int(said[1]) == len(cells)
+    assert said is None or int(said[1]) == RUNS[name]
 
 
 def test_every_experiment_is_documented_with_its_number_of_runs() -> None:

@@ -53,9 +53,9 @@ def test_the_placebo_is_known_by_what_it_computes_and_is_no_contrast(tmp_path: P
     assert analysis.placebos == (("bias=[k]", "bias=none"),)
     assert analysis.rows == ()
     floor = analysis.floors[Response.edge]
-    assert floor.main is not None
+    assert set(floor.main) == {""}
     expected = [abs(NOISE[2 * s % 8] - NOISE[s]) for s in range(6)]
-    assert floor.main.largest == pytest.approx(max(expected), rel=1e-6)
+    assert floor.main[""].largest == pytest.approx(max(expected), rel=1e-6)
 
 
 @pytest.mark.parametrize("model", [{"position": "rope"}, {"qk_norm": True}])

@@ -153,6 +153,11 @@ class Study:
         return tuple(dict.fromkeys(o.task for o in self.outcomes))
 
     @cached_property
+    def task_of(self) -> Mapping[str, str]:
+        """The task of each arm."""
+        return {o.arm: o.task for o in self.outcomes}
+
+    @cached_property
     def by_task(self) -> Mapping[str, "Study"]:
         """The runs of each task as a study of their own, with the levels that they have; mostly this one."""
         if len(self.tasks) < 2:

@@ -92,7 +92,7 @@ def confounds(
         if key not in declared
     ]
     prints = sorted(set(fingerprints))
-    if len(prints) > 1 and not (_explains_data(declared, found) or _other_tasks(configs)):
+    if len(prints) > 1 and not (_explains_data(declared, found) or _other_vocabularies(configs)):
         found.append(Confound(FINGERPRINT, tuple(text[:12] for text in prints)))
     return found
 
@@ -109,7 +109,7 @@ def confounds_with_study(now: Request, earlier: Sequence[Request]) -> list[Confo
             if key not in declared
         ]
         apart = bool(then.fingerprints) and not then.fingerprints & now.fingerprints
-        if apart and not (_explains_data(declared, new) or _other_tasks([then.base, now.base])):
+        if apart and not (_explains_data(declared, new) or _other_vocabularies([then.base, now.base])):
             prints = (min(then.fingerprints)[:12], min(now.fingerprints)[:12])
             new.append(Confound(FINGERPRINT, prints, where))
         if then.version != now.version and VERSION not in declared:
@@ -239,9 +239,9 @@ def _explains_data(declared: frozenset[str], found: Sequence[Confound]) -> bool:
     return any(key.startswith("data.") and key != "data.data_seed" for key in keys)
 
 
-def _other_tasks(configs: Sequence[Config]) -> bool:
-    """Do objective or vocabulary differ, as where they follow from the model? Then texts are encoded anew."""
-    return len({(c.data.objective, c.data.vocab_size) for c in configs}) > 1
+def _other_vocabularies(configs: Sequence[Config]) -> bool:
+    """Does the vocabulary differ, as where it follows from the model? Synthetic data follow in turn."""
+    return len({c.data.vocab_size for c in configs}) > 1
 
 
 def _word(value: object) -> str:

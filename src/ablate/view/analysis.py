@@ -37,6 +37,7 @@ from ablate.view.results import ArmResult, Results
 
 SIGNIFICANT = 0.05
 PLACEBO_SITE = "k"
+MODEL = "preset"  # the factor that names whole models
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,14 @@ class Row:
 class Floors:
     """The noise floor of one response.
 
-    `pairs`: each placebo's paired effect. `main`, `interaction`: the floor of contrasts averaged as
+    `pairs`: each placebo's paired effect. `main`, `interaction`: by task, the floor of contrasts averaged as
     the page's are. `unpaired`: disjoint halves of the reference arm's seeds.
     """
 
     response: Response
     pairs: tuple[tuple[str, str, Effect], ...]
-    main: NoiseFloor | None
-    interaction: NoiseFloor | None
+    main: Mapping[str, NoiseFloor]
+    interaction: Mapping[str, NoiseFloor]
     unpaired: NoiseFloor
 
 
@@ -134,8 +135,9 @@ class Analysis:
         return tuple(Response) if self.rates > 1 else (Response.best_loss, Response.unstable)
 
     def of_response(self, response: Response) -> list[Row]:
-        """The contrasts of one response, in order: main effects, then interactions."""
-        return [row for row in self.rows if row.contrast.response is response]
+        """The contrasts of one response: main effects, those of whole models last, then interactions."""
+        rows = [row for row in self.rows if row.contrast.response is response]
+        return sorted(rows, key=lambda row: (not row.main, row.contrast.of[0][0] == MODEL))
 
 
 def _arm(
@@ -200,17 +202,23 @@ def _floors(
     placebos: Sequence[tuple[str, str]],
 ) -> Floors:
     contrasts = _placebo_contrasts(study, response, placebos)
-    main = [c.effect for c in contrasts if len(c.of) == 1]
-    double = [c.effect for c in contrasts if len(c.of) == 2]
     reference: Values = values[study.arms[0]] if study.arms else {}
     known = {s: v.value for s, v in reference.items() if v.bound is not Bound.missing}
     return Floors(
         response=response,
         pairs=tuple((arm, like, paired_effect(values[like], values[arm])) for arm, like in placebos),
-        main=paired_floor(main) if main else None,
-        interaction=paired_floor(double) if double else None,
+        main=_by_task(contrasts, 1),
+        interaction=_by_task(contrasts, 2),
         unpaired=unpaired_floor(known),
     )
+
+
+def _by_task(contrasts: Sequence[Contrast], factors: int) -> dict[str, NoiseFloor]:
+    found: dict[str, list[Effect]] = {}
+    for c in contrasts:
+        if len(c.of) == factors:
+            found.setdefault(c.task, []).append(c.effect)
+    return {task: paired_floor(effects) for task, effects in found.items()}
 
 
 def _placebo_contrasts(
@@ -233,6 +241,6 @@ def _placebo_contrasts(
 
 
 def _band(floors: Floors, contrast: Contrast) -> float | None:
-    floor = floors.main if len(contrast.of) == 1 else floors.interaction
+    floor = (floors.main if len(contrast.of) == 1 else floors.interaction).get(contrast.task)
     enough = contrast.effect.estimate.n >= INFERENCE_SEEDS
     return floor.band(contrast.effect.estimate.n) if floor is not None and enough else None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ablate.stats import INFERENCE_SEEDS, Bound, Response
 from ablate.verdict import Kind
-from ablate.view.analysis import Analysis, Row
+from ablate.view.analysis import MODEL, Analysis, Row
 from ablate.view.results import Results
 from ablate.view.text import loss, number, plural
 from ablate.view.words import NAMES, SIGNS, amount, change, effect_words, p_words, size
@@ -53,7 +53,7 @@ def _seen(results: Results, analysis: Analysis) -> str:
     rows = [r for r in mains if r.effect.estimate.n]
     if not rows:
         return _alone(results, analysis)
-    name, factor = _name(rows[0].contrast.response, analysis), mains[0].contrast.of[0][0]
+    name, factor = _name(rows[0].contrast.response, analysis), _factor(mains)
     row = _most(rows)
     largest = f"the largest difference in {name} is {_which(row)}: {_by_seed(row)}."
     if row.contrast.of[0][0] == factor:
@@ -78,8 +78,8 @@ def _by_seed(row: Row) -> str:
 def _headline(analysis: Analysis) -> str:
     """What the first factor does."""
     mains = _mains(analysis)
-    rows = [r for r in mains if r.contrast.of[0][0] == mains[0].contrast.of[0][0]]
-    response, factor = rows[0].contrast.response, rows[0].contrast.of[0][0]
+    factor, response = _factor(mains), mains[0].contrast.response
+    rows = [r for r in mains if r.contrast.of[0][0] == factor]
     found = [r for r in rows if r.found]
     if found:
         row = _most(found)
@@ -90,7 +90,7 @@ def _headline(analysis: Analysis) -> str:
         )
         return f"{_claim(row, analysis)}{others}."
     known = [r for r in rows if r.effect.estimate.n]
-    listed = [f"{r.contrast.of[0][1]} {effect_words(response, r.effect)}" for r in known[:LISTED]]
+    listed = [f"{_level(r)} {effect_words(response, r.effect)}" for r in known[:LISTED]]
     more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
     return (
         f"{factor}: no detectable difference in {_name(response, analysis)} at this scale: against "
@@ -101,7 +101,7 @@ def _headline(analysis: Analysis) -> str:
 def _largest(analysis: Analysis) -> str:
     """The largest detectable difference elsewhere: other factors first, other responses then."""
     mains = _mains(analysis)
-    first = mains[0].contrast.of[0][0]
+    first = _factor(mains)
     places = [
         [r for r in mains if r.contrast.of[0][0] != first],
         *([r for r in analysis.of_response(x) if r.main] for x in analysis.telling),
@@ -121,7 +121,7 @@ def _largest(analysis: Analysis) -> str:
 
 def _told(analysis: Analysis) -> Row | None:
     mains = _mains(analysis)
-    rows = [r for r in mains if r.contrast.of[0][0] == mains[0].contrast.of[0][0] and r.found]
+    rows = [r for r in mains if r.contrast.of[0][0] == _factor(mains) and r.found]
     return _most(rows) if rows else None
 
 
@@ -136,14 +136,15 @@ def _family(analysis: Analysis) -> str:
         f"{'interaction' if twofold == 1 else 'interactions'} among them; Holm-adjusted p < 0.05 and "
         "beyond the noise floor)"
     )
-    floor = analysis.floors[_mains(analysis)[0].contrast.response]
-    if floor.main is None:
+    first = _mains(analysis)[0].contrast
+    floor = analysis.floors[first.response].main.get(first.task)
+    if floor is None:
         return f"{words}; there is no placebo arm, so the noise floor of paired effects is not known."
-    n, name = max((r.effect.estimate.n for r in tested), default=0), _name(floor.response, analysis)
+    n, name = max((r.effect.estimate.n for r in tested), default=0), _name(first.response, analysis)
     return (
         f"{words}; the placebo, which computes the same function, differs in {name} by at most "
-        f"{size(floor.response, floor.main.largest)} in a seed, a band of "
-        f"{size(floor.response, floor.main.band(n))} for means of {n} seeds."
+        f"{size(first.response, floor.largest)} in a seed, a band of "
+        f"{size(first.response, floor.band(n))} for means of {n} seeds."
     )
 
 
@@ -218,7 +219,16 @@ def _claim(row: Row, analysis: Analysis) -> str:
 
 def _which(row: Row) -> str:
     (factor, level), (_, reference) = row.contrast.of[0], row.contrast.against[0]
-    return f"{factor} {level} instead of {reference}"
+    return f"{factor} {level} instead of {reference}{_in_task(row)}"
+
+
+def _level(row: Row) -> str:
+    return f"{row.contrast.of[0][1]}{_in_task(row)}"
+
+
+def _in_task(row: Row) -> str:
+    """Which of several tasks a contrast is of."""
+    return f" ({row.contrast.task})" if row.contrast.task else ""
 
 
 def _how(rows: Sequence[Row]) -> str:
@@ -250,6 +260,12 @@ def _mains(analysis: Analysis) -> list[Row]:
         if any(r.effect.estimate.n for r in rows):
             return rows
     return [r for r in analysis.of_response(analysis.telling[0]) if r.main]
+
+
+def _factor(mains: Sequence[Row]) -> str:
+    """The headline factor: the first one that does not name whole models, if there is one."""
+    found = [row.contrast.of[0][0] for row in mains]
+    return next((factor for factor in found if factor != MODEL), found[0])
 
 
 def _most(rows: Sequence[Row]) -> Row:

@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 
-from ablate.config import WORDS, Activation, FieldClass, ModelConfig, Norm, Site, Stack, fields, words_for
+from ablate.config import (
+    ARCHITECTURES,
+    WORDS,
+    Activation,
+    FieldClass,
+    ModelConfig,
+    Norm,
+    Site,
+    Stack,
+    fields,
+    words_for,
+)
 from ablate.view.shared import Layered, changed, common_base
 from ablate.view.text import Rank, rank, value
 
@@ -78,13 +89,17 @@ def arm_rank(flat: Flat, varied: Sequence[Factor]) -> tuple[Rank, ...]:
 
 
 def _value_rank(key: str, item: object) -> Rank:
+    if key == PRESET and isinstance(item, str):
+        item = item.partition("/")[0]
     choices = _choices().get(key, ())
     return (-1, float(choices.index(str(item))), "") if str(item) in choices else rank(item)
 
 
 @cache
 def _choices() -> Mapping[str, tuple[str, ...]]:
-    return {BIAS: WORDS} | {f.key: tuple(map(str, f.choices)) for f in fields() if f.choices is not None}
+    return {BIAS: WORDS, PRESET: tuple(ARCHITECTURES)} | {
+        f.key: tuple(map(str, f.choices)) for f in fields() if f.choices is not None
+    }
 
 
 def _model_names(texts: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -229,9 +229,9 @@ def _floor(analysis: Analysis) -> Frame:
                 (_name(response), "placebo pair", clean(f"{arm} − {like}"), found.n, _known(found.mean),
                  _known(found.sd), max(map(abs, found.per_seed), default=None))
             )  # fmt: skip
-        for what, floor in (("main", floors.main), ("interaction", floors.interaction)):
-            if floor is not None:
-                rows.append((_name(response), f"paired, {what}", "placebo", *_null(floor)))
+        for what, by_task in (("main", floors.main), ("interaction", floors.interaction)):
+            for task, floor in by_task.items():
+                rows.append((_name(response), f"paired, {what}", f"placebo {task}".strip(), *_null(floor)))
         rows.append((_name(response), "unpaired", "disjoint seeds of the first arm", *_null(floors.unpaired)))
     return Frame("floor", ("response", "kind", "of", "n", "mean", "spread", "largest"), tuple(rows))
 

@@ -88,7 +88,7 @@ def arms_table(plan: Plan, arms: Sequence[PlannedArm], descriptions: Description
         "FLOPs a run", "memory",
     )  # fmt: skip
     right = tuple(name for name in columns if name not in ("arm", "biases by site"))
-    return table(columns, rows, title=shape_words(plan, arms), right=right)
+    return table(columns, rows, title=shape_words(plan, arms), right=right, lead="arm")
 
 
 def shape_words(plan: Plan, arms: Sequence[PlannedArm]) -> str:

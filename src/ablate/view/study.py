@@ -77,6 +77,7 @@ def reading_notes(results: Results) -> list[str]:
             f"The rows of {plural(len(results.unreadable), 'run')} cannot be read, so no curve and no growth "
             f"is shown of: {', '.join(named)}{f' and {more} more' if more else ''}."
         )
+    notes += task_notes(results)
     if len(results.rates) > 1 and not results.even_grid:
         notes.append(
             "The rates are not evenly spaced on a log scale: the LR sensitivity weighs crowded ones more."
@@ -90,9 +91,22 @@ def reading_notes(results: Results) -> list[str]:
     if results.impaired:
         notes.append(
             "Impaired: stable or spiked, but final val above ℓ* + ½(u − ℓ*), halfway from the study's best "
-            "to the unigram."
+            f"{'of the same task ' if len(results.study.tasks) > 1 else ''}to the unigram."
         )
     return notes
+
+
+def task_notes(results: Results) -> list[str]:
+    """Which arms are never compared, in a sentence; nothing for a study of one task."""
+    found = results.study.by_task
+    if len(found) < 2:
+        return []
+    listed = "; ".join(f"{task}: {plural(len(study.arms), 'arm')}" for task, study in found.items())
+    return [
+        f"There are {len(found)} tasks ({listed}), and losses of different tasks are not comparable: ℓ*, "
+        "impaired, LR½ and every contrast are taken within one. Differences between arms of different tasks "
+        "are left out."
+    ]
 
 
 def answer_command(home: Path, study: str, runs: Sequence[RunFacts] = ()) -> str:

@@ -1,6 +1,7 @@
 """Tables as plain rows of text first, drawn afterwards: fitted to a terminal, in full elsewhere."""
 
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TextIO
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
+INDENT = "    "
 STYLES: Mapping[str, str] = {
     "stable": "green",
     "spiked": "yellow",
@@ -33,7 +35,8 @@ class Table:
     """Rows of text under named columns; `right` names the columns set flush right.
 
     In a terminal, cells of `short` columns show only that many characters, those of `whole` ones (things to
-    copy) are neither folded nor cut. Elsewhere everything is printed in full.
+    copy) are neither folded nor cut. `lead` names the column that tells the rows apart: a terminal in which
+    its words would be cut gets each row in lines of its own. Elsewhere everything is printed in full.
     """
 
     columns: tuple[str, ...]
@@ -42,6 +45,7 @@ class Table:
     right: frozenset[str] = field(default_factory=frozenset)
     short: Mapping[str, int] = field(default_factory=dict, hash=False)
     whole: frozenset[str] = field(default_factory=frozenset)
+    lead: str | None = None
 
     def column(self, name: str) -> tuple[str, ...]:
         """The cells of one column, top to bottom."""
@@ -58,12 +62,13 @@ def table(
     limit: int | None = None,
     short: Mapping[str, int] | None = None,
     whole: Iterable[str] = (),
+    lead: str | None = None,
 ) -> Table:
     """A table of cleaned text; cells longer than `limit` are cut."""
     cells = tuple(_cleaned(row, limit) for row in rows)
     assert all(len(row) == len(columns) for row in cells), "ragged table"
     names = tuple(clean(c) for c in columns)
-    return Table(names, cells, title, frozenset(right), dict(short or {}), frozenset(whole))
+    return Table(names, cells, title, frozenset(right), dict(short or {}), frozenset(whole), lead)
 
 
 def plain(tab: Table) -> str:
@@ -119,11 +124,33 @@ def emit(tab: Table, stream: TextIO | None = None) -> None:
     screen = console(out)
     if tab.title:
         screen.print(Text(tab.title, style="bold"))
+    if tab.lead is not None and not _fits(tab, tab.lead, screen.width):
+        print("\n".join(upright(tab, tab.lead, screen.width)), file=out)
+        return
     drawn = rich_table(tab, screen.width)
     needed = sum(column.width or 0 for column in drawn.columns) + GAP * len(drawn.columns)
     if needed > screen.width:  # something that is never cut: the terminal breaks the lines
         screen = console(out, needed)
     screen.print(drawn, soft_wrap=True)
+
+
+def upright(tab: Table, lead: str, width: int) -> list[str]:
+    """Each row in lines of its own: the cell of `lead`, then the others behind their columns' names."""
+    lines = []
+    for row in tab.rows:
+        cells = dict(zip(tab.columns, row, strict=True))
+        wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        lines += wrapper.wrap(cells.pop(lead))
+        wrapper.initial_indent = wrapper.subsequent_indent = INDENT
+        lines += wrapper.wrap(", ".join(f"{name} {cell}" for name, cell in cells.items()))
+    return lines
+
+
+def _fits(tab: Table, lead: str, width: int) -> bool:
+    """Can the table be drawn without cutting a word of this column?"""
+    place = tab.columns.index(lead)
+    widths = fit([[name, *tab.column(name)] for name in tab.columns], width, [False] * len(tab.columns))
+    return all(len(word) <= widths[place] for cell in tab.column(lead) for word in cell.split())
 
 
 def console(stream: TextIO | None = None, width: int | None = None) -> "Console":

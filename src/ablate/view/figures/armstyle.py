@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ablate.view.analysis import MODEL
 from ablate.view.figures.style import DASHES, INK, PALETTE, SYMBOLS, Key
 from ablate.view.results import ArmResult
 
@@ -20,9 +21,12 @@ def arm_styles(arms: Sequence[ArmResult]) -> tuple[dict[str, ArmStyle], tuple[Ke
     """Each arm's style by its name, and the legend.
 
     The factor with most levels has the colours, the next ones marks and dashes. Where that does not fit, arms
-    are numbered through: 8 colours, then other dashes, then other marks.
+    are numbered through: 8 colours, then other dashes, then other marks. More whole models (presets) than
+    colours are not told apart: pointing at a line names its arm.
     """
     levels = _levels(arms)
+    if len(levels) > 1 and len(levels.get(MODEL, ())) > len(PALETTE):
+        del levels[MODEL]
     ordered = sorted(levels, key=lambda name: -len(levels[name]))
     room = (len(PALETTE), len(SYMBOLS), len(DASHES))
     fits = len(ordered) <= len(room) and all(

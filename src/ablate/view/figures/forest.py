@@ -31,6 +31,7 @@ RATIOS = [
     *(1.05, 1.1, 1.25, 1.4, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0),
 ]  # fmt: skip
 TICKS = 9  # on an axis of ratios at most
+MANY = 24  # contrasts of one response: beyond, interactions stand in the tables only
 FOLD = 26  # characters of a row's name on one line
 CENSORED = {Bound.above: "triangle-right", Bound.below: "triangle-left"}
 EDGES = (
@@ -55,6 +56,7 @@ FLOOR = (
     "Grey: noise floor, the band for such means where there is nothing to find (placebo arms, averaged in "
     "the same way; nominally 95 %, less with few seeds)."
 )
+IN_TABLES = " Interactions, and contrasts without values, stand in the tables."
 NO_FLOOR = "No placebo arm in this study, so no noise floor is drawn."
 
 
@@ -87,7 +89,7 @@ def effect_plate(analysis: Analysis) -> Plate | None:
     """One panel a response; None for a study without contrasts."""
     if not analysis.rows:
         return None
-    panels = [_effects(response, analysis.of_response(response)) for response in Response]
+    panels = [_effects(response, _drawn(analysis.of_response(response))) for response in Response]
     estimates = [r.effect.estimate for r in analysis.rows]
     ns = sorted({e.n for e in estimates if e.n})
     kinds = sorted({kind_of(e) for e in estimates} - {"none"})
@@ -97,6 +99,8 @@ def effect_plate(analysis: Analysis) -> Plate | None:
         n="0" if not ns else ns[0] if len(ns) == 1 else f"{ns[0]} to {ns[-1]}",
         floor=FLOOR if analysis.placebos else NO_FLOOR,
     )
+    if any(len(_drawn(rows)) < len(rows) for rows in map(analysis.of_response, Response)):
+        caption += IN_TABLES
     key: tuple[Key, ...] = (
         Key("mean, detectable", EDGE, "square", "solid"),
         Key("mean, not detectable", EDGE, "square-open", "solid"),
@@ -105,6 +109,11 @@ def effect_plate(analysis: Analysis) -> Plate | None:
     if analysis.placebos:
         key = (*key, Key("noise floor", BAND, "square"))
     return Plate("effects", "Effects", caption, tuple(panels), key, wide=True)
+
+
+def _drawn(rows: Sequence[Row]) -> Sequence[Row]:
+    """All of a few contrasts; of many the main effects that have values."""
+    return rows if len(rows) <= MANY else [r for r in rows if r.main and r.effect.estimate.n]
 
 
 def _effects(response: Response, rows: Sequence[Row]) -> Panel:

@@ -39,6 +39,8 @@ GROWN = (
     "need not raise the edge)."
 )
 
+UNTOLD = " One line an arm: point at it for its name."
+
 
 def course_plate(results: Results) -> Plate | None:
     """One panel a site: output L2 against the step. `meta` of a trace is its arm's place."""
@@ -104,9 +106,11 @@ def growth_plate(results: Results) -> Plate | None:
         laid_out["yaxis"] |= log_axis([y for t in traces for y in (*t["y"], 1.0)])
         laid_out["shapes"] = [level(1.0, "dot")]
         panels.append(Panel(f"grown-{site}", site, checked(traces, laid_out)))
+    told = len({(look.colour, look.dash, look.symbol) for look in styles.values()}) == len(styles)
     counts = sorted({n for ends in found.values() for _, _, n in ends})
     words = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return Plate("output_growth", "Growth of outputs", GROWN.format(n=words), tuple(panels), key)
+    caption = GROWN.format(n=words) + ("" if told else UNTOLD)
+    return Plate("output_growth", "Growth of outputs", caption, tuple(panels), key)
 
 
 def _first(point: Point, results: Results) -> RunFacts | None:

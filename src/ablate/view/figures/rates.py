@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ablate.stats import Interval, capped, mean_interval
+from ablate.view.facts import RunFacts
 from ablate.view.figures.style import (
     FAINT,
     GLYPHS,
@@ -31,8 +32,8 @@ SPREAD = 0.35  # of the distance between two rates: how far the seeds of a rate 
 FEW_POINTS = 24  # of one panel are drawn large
 CAPTION = (
     "{runs}: one point each (seeds of a rate are set slightly apart). The line joins the medians over the "
-    "seeds, grey ones are the other arms'. {bars} ↑: at or above the loss at step 0, or not finite, drawn "
-    "at that loss. Dashed: median loss at step 0; dotted: the unigram."
+    "seeds, grey ones are the other arms'{of}. {bars} ↑: at or above the loss at step 0, or not finite, "
+    "drawn at that loss. Dashed: median loss at step 0; dotted: the unigram."
 )
 BARS = (
     "Bars, where n ≥ 5 seeds have ended: 95 % {kind} interval of the mean over the seeds of min(final val, "
@@ -42,14 +43,49 @@ NO_BARS = "Fewer than five seeds: no intervals."
 
 
 def rate_plate(results: Results) -> Plate:
-    """One panel an arm; all share their axes."""
+    """One panel an arm; those of one task share their axes."""
     marks = {arm.name: _marks(arm, results) for arm in results.arms}
     medians = {name: _medians(found) for name, found in marks.items()}
     bars = {name: _bars(found) for name, found in marks.items()}
-    values = [m["y"] for found in marks.values() for m in found]
-    values += [x for found in bars.values() for _, b in found for x in (b.low, b.high)]
-    unigram = _common(results, "measures/u")
-    start = _common(results, "measures/l0")
+    panels: dict[str, Panel] = {}
+    for arms in _by_task(results):
+        names = [arm.name for arm in arms]
+        values = [m["y"] for name in names for m in marks[name]]
+        values += [x for name in names for _, b in bars[name] for x in (b.low, b.high)]
+        laid_out = _layout(results, arms, values)
+        own = {name: medians[name] for name in names}
+        for arm in arms:
+            empty = {} if marks[arm.name] else {"annotations": note("no run finished yet")}
+            figure = checked(_traces(arm.name, marks, own, bars[arm.name]), {**laid_out, **empty})
+            panels[arm.name] = Panel(f"rate-{results.arms.index(arm)}", arm.title, figure)
+    kinds = sorted({str(b.kind) for found in bars.values() for _, b in found})
+    caption = CAPTION.format(
+        runs=plural(sum(map(len, marks.values())), "finished run"),
+        of=" of the same task" if len(results.study.tasks) > 1 else "",
+        bars=BARS.format(kind=" or ".join(kinds)) if kinds else NO_BARS,
+    )
+    return Plate(
+        "loss_against_rate",
+        "Loss against learning rate",
+        caption,
+        tuple(panels[arm.name] for arm in results.arms),
+        verdict_key(results),
+    )
+
+
+def _by_task(results: Results) -> list[list[ArmResult]]:
+    """The arms whose losses are comparable, together."""
+    found: dict[str, list[ArmResult]] = {}
+    for arm in results.arms:
+        found.setdefault(results.study.task_of.get(arm.name, ""), []).append(arm)
+    return list(found.values())
+
+
+def _layout(results: Results, arms: Sequence[ArmResult], values: Sequence[float]) -> Figure:
+    """Axes over all values of these arms, with the levels of their start and of the unigram."""
+    every = len(arms) == len(results.arms)
+    runs = results.runs if every else [r for arm in arms for p in arm.points for r in p.runs]
+    unigram, start = _common(runs, "measures/u"), _common(runs, "measures/l0")
     levels = [x for x in (unigram, start) if x is not None]
     low, high = min([*values, *levels], default=0.0), max([*values, *levels], default=1.0)
     pad = 0.08 * (high - low) or 0.1
@@ -57,25 +93,7 @@ def rate_plate(results: Results) -> Plate:
     laid_out["xaxis"] |= rate_axis(results.rates)
     laid_out["yaxis"] |= {"range": [low - pad, high + 1.6 * pad]}
     laid_out["shapes"] = [level(y, dash) for y, dash in ((unigram, "dot"), (start, "dash")) if y is not None]
-    panels = [
-        Panel(
-            f"rate-{i}",
-            arm.title,
-            checked(
-                _traces(arm.name, marks, medians, bars[arm.name]),
-                laid_out if marks[arm.name] else {**laid_out, "annotations": note("no run finished yet")},
-            ),
-        )
-        for i, arm in enumerate(results.arms)
-    ]
-    kinds = sorted({str(b.kind) for found in bars.values() for _, b in found})
-    caption = CAPTION.format(
-        runs=plural(sum(map(len, marks.values())), "finished run"),
-        bars=BARS.format(kind=" or ".join(kinds)) if kinds else NO_BARS,
-    )
-    return Plate(
-        "loss_against_rate", "Loss against learning rate", caption, tuple(panels), verdict_key(results)
-    )
+    return laid_out
 
 
 def verdict_key(results: Results) -> tuple[Key, ...]:
@@ -178,7 +196,7 @@ def _bars(marks: Sequence[Mapping[str, Any]]) -> list[tuple[float, Interval]]:
     return [(lr, interval) for lr, interval in found if interval is not None]
 
 
-def _common(results: Results, key: str) -> float | None:
+def _common(runs: Sequence[RunFacts], key: str) -> float | None:
     """The median of a measure over the runs: the same for all, or nearly so (l0 varies with seed and arm)."""
-    known = [x for r in results.runs if (x := as_float(r.summary.get(key))) is not None and math.isfinite(x)]
+    known = [x for r in runs if (x := as_float(r.summary.get(key))) is not None and math.isfinite(x)]
     return statistics.median(known) if known else None

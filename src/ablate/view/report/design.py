@@ -10,6 +10,7 @@ from ablate.view.facts import RunFacts
 from ablate.view.report.html import listed, note, paragraph, section, table_html, text
 from ablate.view.report.provenance import Provenance
 from ablate.view.results import Results
+from ablate.view.study import task_notes
 from ablate.view.table import table
 from ablate.view.text import number, one_line, plural, value
 
@@ -75,6 +76,7 @@ def design_section(results: Results, provenance: Provenance) -> str:
             "The LR sensitivity and the share unstable are taken over the rates that every arm has "
             f"({', '.join(number(lr, 6) for lr in grid)}); the others serve the edges."
         )
+    design += task_notes(results)
     if not results.even_grid:
         design.append(
             "The rates are not evenly spaced on a log scale: the LR sensitivity weighs crowded ones more."

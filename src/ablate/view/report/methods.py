@@ -23,7 +23,8 @@ DEFINITIONS = (
     ),
     (
         "ℓ*, u, l0",
-        "ℓ*: the lowest seed-mean final held-out loss of the study. u: cross-entropy of the held-out "
+        "ℓ*: the lowest seed-mean final held-out loss of the study, among arms of the same task (objective, "
+        "vocabulary, data). u: cross-entropy of the held-out "
         "tokens under the unigram of the training tokens. l0: the run's own held-out loss at step 0. "
         "Losses in nats per token.",
     ),
@@ -52,7 +53,8 @@ DEFINITIONS = (
         "Contrasts",
         "A main effect is the difference between a level and the factor's first level, averaged over the "
         "levels of the other factors within each seed; an interaction is the difference of two such "
-        "differences (Box, Hunter & Hunter 2005, chapter 5). Differences of LR½ are those of ln LR½, "
+        "differences (Box, Hunter & Hunter 2005, chapter 5). Where arms have different tasks, each task has "
+        "contrasts of its own. Differences of LR½ are those of ln LR½, "
         "printed as ratios.",
     ),
     (

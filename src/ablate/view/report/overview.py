@@ -18,6 +18,7 @@ from ablate.view.text import loss, number, plural
 from ablate.view.words import NAMES
 
 LISTED = 4  # placebos named
+MANY = 24  # contrasts of one response: beyond, interactions are folded
 MANY_RUNS = 200  # beyond, the table of runs is folded
 LOSSES = (
     "Median final held-out loss over the seeds (nats; one that is not finite counts as infinite), one mark "
@@ -172,8 +173,20 @@ def _effects(analysis: Analysis) -> str:
     kinds = sorted({str(i.kind) for r in analysis.rows if (i := r.effect.estimate.interval)})
     tests = sum(r.holm is not None for r in analysis.rows)
     words = EFFECTS.format(kind=" or ".join(kinds), tests=tests) if tests else FEW_EFFECTS
-    parts = [
-        f"<h4>{text(NAMES[response])}</h4>{table_html(effects_table(analysis, response), kind='contrasts')}"
-        for response in Response
-    ]
+    parts = [f"<h4>{text(NAMES[response])}</h4>{_contrasts(analysis, response)}" for response in Response]
     return "\n".join(["<h3>Effects</h3>", *parts, paragraph(words, soft=True)])
+
+
+def _contrasts(analysis: Analysis, response: Response) -> str:
+    """The effects on one response; of many contrasts the interactions folded."""
+    rows = analysis.of_response(response)
+    if len(rows) <= MANY:
+        return table_html(effects_table(analysis, response, rows), kind="contrasts")
+    crossed = [r for r in rows if not r.main and r.contrast.blocks]
+    mains, others = (
+        table_html(effects_table(analysis, response, part), kind="contrasts")
+        for part in ([r for r in rows if r.main], crossed)
+    )
+    gone = sum(not r.main for r in rows) - len(crossed)
+    words = plural(len(crossed), "interaction")
+    return mains + details(f"{words} ({gone} more without all of their arms)" if gone else words, others)

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ablate.config import UserError
+from ablate.config import Objective, UserError
 from ablate.record import Run
+from ablate.view.arms import OBJECTIVE
 from ablate.view.facts import SHORT
 from ablate.view.results import Results
 from ablate.view.text import as_mapping, number, plural, value
@@ -39,20 +40,20 @@ def _meta(run: Run) -> Mapping[str, Any]:
 
 
 def _data(metas: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    rows = []
-    parts = [as_mapping(m.get("data")) for m in metas]
-    for data in {repr(sorted(part.items(), key=lambda item: item[0])): part for part in parts}.values():
+    """Each data set with its facts, and the objective where it is not the usual one."""
+    rows: dict[str, tuple[str, str]] = {}
+    for meta in metas:
+        data, objective = as_mapping(meta.get("data")), as_mapping(meta.get("config")).get(OBJECTIVE)
         if data:
-            rows.append(
-                (
-                    f"data {str(data.get('fingerprint'))[:SHORT]}",
-                    f"{data.get('source')}: {_count(data, 'train_tokens')} training and "
-                    f"{_count(data, 'val_tokens')} held-out tokens, vocabulary {data.get('vocab_size')}, "
-                    f"unigram level {number(data.get('unigram_entropy'))} nats, fingerprint "
-                    f"{data.get('fingerprint')}",
-                )
+            of = f", objective {objective}" if objective not in (None, Objective.next) else ""
+            rows[f"{sorted(data.items(), key=lambda item: item[0])}{of}"] = (
+                f"data {str(data.get('fingerprint'))[:SHORT]}{of}",
+                f"{data.get('source')}: {_count(data, 'train_tokens')} training and "
+                f"{_count(data, 'val_tokens')} held-out tokens, vocabulary {data.get('vocab_size')}, "
+                f"unigram level {number(data.get('unigram_entropy'))} nats, fingerprint "
+                f"{data.get('fingerprint')}",
             )
-    return tuple(rows)
+    return tuple(rows.values())
 
 
 def _model(results: Results, metas: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:

@@ -32,6 +32,15 @@ function chooseArm(ids, arm) {
     const place = document.getElementById(id);
     Plotly.restyle(place, { visible: place.data.map((trace) => arm < 0 || trace.meta === arm) });
   }
+  hideEmpty(ids);
+}
+
+// A site that the chosen arm does not have leaves no empty axes.
+function hideEmpty(ids) {
+  for (const id of ids) {
+    const place = document.getElementById(id);
+    place.closest(".panel").hidden = !place.data.some((trace) => trace.visible);
+  }
 }
 
 function ratio(run, twin) {
@@ -131,6 +140,7 @@ async function start() {
   for (const [name, ids] of Object.entries(page.arms)) {
     const menu = document.getElementById(name);
     if (menu) menu.addEventListener("change", () => chooseArm(ids, Number(menu.value)));
+    hideEmpty(ids);
   }
   const run = document.getElementById("choose-run");
   if (run) {

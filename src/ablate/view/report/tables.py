@@ -1,5 +1,7 @@
 """The report's tables as text: arms, effects, noise floor, what could be seen, every run."""
 
+from collections.abc import Sequence
+
 from ablate.stats import Bound, Edge, Lr50, PValue, Response
 from ablate.view.analysis import Analysis, ArmAnswer, Row
 from ablate.view.results import Results
@@ -50,8 +52,9 @@ def responses_table(analysis: Analysis) -> Table:
     return table(columns, rows, title="Sensitivity and losses", right=("below best", "above best", "n"))
 
 
-def effects_table(analysis: Analysis, response: Response) -> Table:
-    """The contrasts of one response with interval, tests and attainable levels, Holm's p, MDE and floor.
+def effects_table(analysis: Analysis, response: Response, chosen: Sequence[Row] | None = None) -> Table:
+    """All or the chosen contrasts of one response with interval, tests and attainable levels, Holm's p, MDE
+    and floor.
 
     Without intervals (too few seeds) with the difference in every seed instead.
     """
@@ -71,7 +74,7 @@ def effects_table(analysis: Analysis, response: Response) -> Table:
             size(response, r.floor),
             _remarks(r),
         )
-        for r in analysis.of_response(response)
+        for r in (analysis.of_response(response) if chosen is None else chosen)
     ]
     columns = (
         "contrast", "effect, 95 %" if analysis.infers else "effect", "detectable", "flip 95 %", "each seed",
@@ -93,11 +96,13 @@ def floor_table(analysis: Analysis) -> Table:
                     " · ".join(change(response, d) for d in found.per_seed),
                 )
             )  # fmt: skip
-        for name, floor in (
-            ("placebo, main effects", floors.main),
-            ("placebo, interactions", floors.interaction),
-        ):
-            if floor is not None and floor.n and analysis.infers:
+        paired = [
+            (f"placebo, {what}{f' ({task})' if task else ''}", floor)
+            for what, by_task in (("main effects", floors.main), ("interactions", floors.interaction))
+            for task, floor in by_task.items()
+        ]
+        for name, floor in paired:
+            if floor.n and analysis.infers:
                 band = size(response, floor.band(analysis.seeds))
                 rows.append(
                     (NAMES[response], name, floor.n, f"band {band}", size(response, floor.largest), "")
