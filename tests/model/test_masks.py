@@ -2,6 +2,10 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ablate.model.position import Mask
 
 LAYERS, WINDOW, TOKENS, SOURCE = 2, 3, 8, 6
 PLACEMENTS = ["pre", "post", "peri", "sublayer"]
@@ -106,3 +110,19 @@ def test_a_source_is_for_an_encoder_decoder_alone(make, tokens, source):
     for stack in ("decoder", "encoder"):
         with pytest.raises(AssertionError):
             make(stack=stack)(tokens, source)
+
+
+@given(st.booleans(), st.none() | st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+def test_a_mask_is_what_its_words_say(causal, window, queries, keys):
+    mask = Mask(causal, window)
+    expected = [
+        [(not causal or s <= t) and (window is None or abs(t - s) < window) for s in range(keys)]
+        for t in range(queries)
+    ]
+    assert mask.allowed(torch.arange(queries), keys).tolist() == expected
+    matrix = mask.matrix(keys, torch.device("cpu"))
+    square = mask.allowed(torch.arange(keys), keys)
+    if matrix is None:
+        assert torch.equal(square, Mask(causal).allowed(torch.arange(keys), keys))
+    else:
+        assert torch.equal(matrix, square)

@@ -1,13 +1,27 @@
-"""Small models for the tests of the probes."""
+"""Small models for the tests of the probes; makes the helper module beside it importable."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from ablate.config import Activation, Init, ModelConfig, Norm, Placement, Position, ProbeConfig
+from ablate.config import (
+    Activation,
+    Init,
+    ModelConfig,
+    Norm,
+    Placement,
+    Position,
+    ProbeConfig,
+    QkNormOver,
+    Stack,
+)
 from ablate.model import Transformer, build
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 VOCAB = 23
 
@@ -25,6 +39,8 @@ def tiny_config(**changes: Any) -> ModelConfig:
         "activation": Activation,
         "position": Position,
         "init": Init,
+        "stack": Stack,
+        "qk_norm_over": QkNormOver,
     }
     fields: dict[str, Any] = {
         "layers": 2,

@@ -1,105 +1,41 @@
 """Each probe against a slow, obvious reference, under accumulation and in bf16."""
 
 import math
-from collections import defaultdict
 
 import pytest
 import torch
+from probe_witness import Witness, expected_outputs, expected_samples
 from torch.nn.functional import cross_entropy
 
-from ablate.model.block import Block
 from ablate.model.parts import Linear
 from ablate.probe.meters import ResidualProbe, sampled_queries
 
-BIASED = ("q", "v", "o", "up", "down", "head", "norm")
+BIASED = ("q", "v", "o", "cross_q", "cross_k", "cross_o", "up", "down", "transform", "head", "norm")
 CASES = {
     "plain": {},
     "grouped": {"kv_heads": 2, "position": "rope", "qk_norm": True, "norm": "rmsnorm"},
     "window": {"window": 3, "placement": "post", "activation": "swiglu", "tie_embeddings": False},
     "parallel": {"parallel": True, "placement": "peri", "kv_heads": 1, "queries": 16},
+    "encoder": {"stack": "encoder", "segments": 2, "head_transform": True, "window": 3, "scale_logits": True},
+    "both": {"stack": "encoder_decoder", "position": "rope", "qk_norm": True, "kv_heads": 2},
+    "both with a window": {"stack": "encoder_decoder", "window": 2, "window_every": 2, "placement": "post"},
 }
 
 
 def backward(model, tokens):
-    cross_entropy(model(tokens).flatten(0, 1), tokens.roll(-1, 1).flatten()).backward()
+    """An encoder predicts at three positions; a source is shorter than the window that reads it."""
+    stack = model.config.stack
+    positions = torch.tensor([0, 2, 5]).expand(len(tokens), 3) if stack == "encoder" else None
+    source = tokens.flip(1)[:, :-3] if stack == "encoder_decoder" else None
+    targets = tokens.roll(-1, 1)
+    targets = targets if positions is None else targets.gather(1, positions)
+    cross_entropy(model(tokens, source, positions).flatten(0, 1), targets.flatten()).backward()
 
 
 @torch.no_grad()
 def scale(model, factor):
     for parameter in model.parameters():
         parameter.mul_(factor)
-
-
-class Witness:
-    """Keeps what every linear, block and attention kernel saw, in float64."""
-
-    def __init__(self, model, monkeypatch):
-        self.outputs, self.blocks = defaultdict(list), defaultdict(list)
-        self.attention, self.logits = [], []
-        model.register_forward_hook(lambda m, x, y: self.logits.append(y.detach().double()))
-        for name, module in model.named_modules():
-            if isinstance(module, Linear):
-                module.register_forward_hook(
-                    lambda m, x, y: self.outputs[m.label].append(y.detach().double())
-                )
-            if isinstance(module, Block):
-                label = f"b{int(name.split('.')[1]):02d}"
-                module.register_forward_hook(
-                    lambda m, x, y, n=label: self.blocks[n].append(y.detach().double())
-                )
-        kernel = torch.nn.functional.scaled_dot_product_attention
-
-        def spy(q, k, v, **options):
-            self.attention.append((q.detach().double(), k.detach().double()))
-            return kernel(q, k, v, **options)
-
-        monkeypatch.setattr("ablate.model.attention.scaled_dot_product_attention", spy)
-
-
-def flat(tensors):
-    return torch.cat([t.flatten(0, 1) for t in tensors])
-
-
-def expected_outputs(witness):
-    return {f"out/{label}": flat(ys).square().sum(-1).mean().sqrt() for label, ys in witness.outputs.items()}
-
-
-def largest_logit(pairs, window, queries):
-    """Over all micro-batches, heads and sampled queries, one dot product at a time."""
-    found = -math.inf
-    for q, k in pairs:
-        batch, heads, tokens, size = q.shape
-        for i in range(1, min(queries, tokens) + 1):
-            t = i * tokens // min(queries, tokens) - 1
-            first = 0 if window is None else max(0, t - window + 1)
-            for b in range(batch):
-                for h in range(heads):
-                    keys = k[b, h * k.shape[1] // heads, first : t + 1]
-                    found = max(found, (keys @ q[b, h, t]).max().item() / math.sqrt(size))
-    return found
-
-
-def expected_samples(witness, model, biases, queries):
-    found = {}
-    calls = len(witness.logits)
-    for index, (label, xs) in enumerate(witness.blocks.items()):
-        x = flat(xs)
-        found[f"resid/{label}_rms"] = x.square().mean().sqrt()
-        found[f"resid/{label}_max"] = x.abs().max()
-        found[f"resid/{label}_kurtosis"] = (x**4).mean() / x.square().mean() ** 2
-        pairs = witness.attention[index :: len(witness.attention) // calls]
-        found[f"attn/{label}_max_logit"] = largest_logit(pairs, model.config.window, queries)
-    logits = flat(witness.logits)
-    found["logit/max"] = logits.max()
-    found["logit/logz"] = logits.exp().sum(-1).log().mean()
-    for label, b in biases.items():
-        product = flat(witness.outputs[label]) - b
-        ones_b = b.expand_as(product)
-        found[f"wx/{label}"] = product.square().sum(-1).mean().sqrt()
-        found[f"bias/{label}_norm"] = b.norm()
-        found[f"bias/{label}_cos"] = (product * ones_b).sum() / product.norm() / ones_b.norm()
-        found[f"bias/{label}_cancellable"] = (b.mean() / b.norm()) ** 2 * b.numel()
-    return found
 
 
 def compare(columns, values, expected, rtol):
@@ -125,7 +61,7 @@ def test_every_column_under_accumulation(scrambled, tokens, monkeypatch, case, d
         model.set_compute_dtype(dtype)
     model.board.begin(sample=True)
     scale(model, 3)  # so that its largest values lie above those of the step that counts
-    model(tokens)
+    backward(model, tokens)
     scale(model, 1 / 3)
     witness = Witness(model, monkeypatch)
     model.board.begin(sample=True)
@@ -166,6 +102,24 @@ def test_columns_are_named_by_block_and_site(make):
     )
     board = make(layers=1, bias=()).board
     assert board.sample_columns[-1] == "logit/logz"
+
+
+def test_columns_of_an_encoder_decoder(make):
+    board = make(stack="encoder_decoder", layers=1, bias=("cross_v",)).board
+    ends = ["q", "k", "v", "o", "up", "down"]
+    crossed = ["q", "k", "v", "o", "cross_q", "cross_k", "cross_v", "cross_o", "up", "down"]
+    labels = [*(f"e00_{end}" for end in ends), *(f"b00_{end}" for end in crossed), "head"]
+    assert board.columns == tuple(f"out/{label}" for label in labels)
+    assert board.sample_columns[:5] == (
+        "attn/e00_max_logit",
+        "attn/b00_max_logit",
+        "attn/b00_cross_max_logit",
+        "resid/e00_rms",
+        "resid/b00_rms",
+    )
+    assert board.sample_columns[-1] == "bias/b00_cross_v_cancellable"
+    board = make(stack="encoder", layers=1, head_transform=True).board
+    assert board.columns[-3:] == ("out/b00_down", "out/transform", "out/head")
 
 
 def test_without_outputs_only_the_cadence_is_recorded(make, tokens):
