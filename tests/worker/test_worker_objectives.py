@@ -10,13 +10,16 @@ from ablate.record import RunFolder, State, read_json, read_series, read_status
 OBJECTIVES = {"masked": "encoder", "prefix": "encoder_decoder", "span": "encoder_decoder"}
 
 
-@pytest.mark.parametrize(
-    "objective", ["span", *(pytest.param(name, marks=pytest.mark.slow) for name in ("masked", "prefix"))]
-)
+@pytest.mark.slow  # tests/train does the same without processes
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_killed_and_resumed_is_the_uninterrupted_run(
     queued: Any, start: Any, work: Any, same_rows: Any, objective: str
 ) -> None:
-    changes = {"model": {"stack": OBJECTIVES[objective]}, "data": {"objective": objective}}
+    changes = {
+        "model": {"stack": OBJECTIVES[objective]},
+        "data": {"objective": objective},
+        "optim": {"steps": 240},
+    }
     whole, folder = (queued(changes, study=study) for study in ("whole", "killed"))
     assert work(whole) == (0, "")
     process = start(folder)
