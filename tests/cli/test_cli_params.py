@@ -91,7 +91,8 @@ def test_a_full_size_model_is_refused_before_anything_is_written(ablate, tiny, t
     assert told.code == 2
     assert re.search(
         r"this run needs about \S+ TB of memory \(weights 2\.2 TB, gradients 2\.2 TB, "
-        r"optimiser state 4\.3 TB, activations \S+ TB\), this machine has \S+ GB\n  try: model\.scale=tiny; run\.force=true",
+        r"optimiser state 4\.3 TB, activations \S+ TB\), this machine has \S+ GB\n"
+        r"  try: model\.scale=tiny; run\.force=true",
         told.err,
     )
     told = ablate("sweep", "model=palm_540b", "seed=0,1", "study=big")
