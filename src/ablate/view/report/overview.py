@@ -188,5 +188,6 @@ def _contrasts(analysis: Analysis, response: Response) -> str:
         for part in ([r for r in rows if r.main], crossed)
     )
     gone = sum(not r.main for r in rows) - len(crossed)
-    words = plural(len(crossed), "interaction")
-    return mains + details(f"{words} ({gone} more without all of their arms)" if gone else words, others)
+    left = paragraph(f"{plural(gone, 'interaction')} without values: an arm or a seed is missing.", soft=True)
+    folded = details(plural(len(crossed), "interaction"), others) if crossed else ""
+    return mains + folded + (left if gone else "")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ablate.stats import Bound, Edge, Lr50, PValue, Response
-from ablate.view.analysis import Analysis, ArmAnswer, Row
+from ablate.view.analysis import MODEL, Analysis, ArmAnswer, Row
 from ablate.view.results import Results
 from ablate.view.table import Table, table
 from ablate.view.text import as_float, loss, number, plural
@@ -56,8 +56,11 @@ def effects_table(analysis: Analysis, response: Response, chosen: Sequence[Row] 
     """All or the chosen contrasts of one response with interval, tests and attainable levels, Holm's p, MDE
     and floor.
 
-    Without intervals (too few seeds) with the difference in every seed instead.
+    Without intervals (too few seeds) with the difference in every seed instead. Where whole models are
+    compared, with what each contrast is averaged over.
     """
+    chosen = analysis.of_response(response) if chosen is None else chosen
+    models = any(name == MODEL for r in chosen for name, _ in r.contrast.of)
     rows = [
         (
             r.contrast.name,
@@ -65,6 +68,7 @@ def effects_table(analysis: Analysis, response: Response, chosen: Sequence[Row] 
             "yes" if r.found else "no" if r.holm is not None else "-",
             span(response, r.effect.flip_interval, True),
             "" if analysis.infers else _each(response, r),
+            _over(r) if models else "",
             str(r.effect.estimate.n),
             p_words(None if r.effect.t is None else r.effect.t.p),
             _tested(r.effect.flip),
@@ -74,13 +78,13 @@ def effects_table(analysis: Analysis, response: Response, chosen: Sequence[Row] 
             size(response, r.floor),
             _remarks(r),
         )
-        for r in (analysis.of_response(response) if chosen is None else chosen)
+        for r in chosen
     ]
     columns = (
         "contrast", "effect, 95 %" if analysis.infers else "effect", "detectable", "flip 95 %", "each seed",
-        "n", "p t", "p flip (least)", "p sign (least)", "p Holm", "MDE", "floor", "seeds",
+        "mean over", "n", "p t", "p flip (least)", "p sign (least)", "p Holm", "MDE", "floor", "seeds",
     )  # fmt: skip
-    return _without_empty(table(columns, rows, title=f"Effects on {NAMES[response]}", right=columns[5:12]))
+    return _without_empty(table(columns, rows, title=f"Effects on {NAMES[response]}", right=columns[6:13]))
 
 
 def floor_table(analysis: Analysis) -> Table:
@@ -198,6 +202,12 @@ def _counts(a: ArmAnswer) -> str:
     """n of the three responses; one number where they agree."""
     ns = [a.estimates[r].n for r in (Response.sensitivity, Response.unstable, Response.best_loss)]
     return str(ns[0]) if len(set(ns)) == 1 else " / ".join(map(str, ns))
+
+
+def _over(row: Row) -> str:
+    """The blocks that a contrast is averaged over: `gpt2, llama`; several factors' levels joined."""
+    names = [" ".join(level for _, level in block) for block in row.contrast.blocks]
+    return ", ".join(name for name in names if name) or "-"
 
 
 def _tested(found: PValue | None) -> str:
