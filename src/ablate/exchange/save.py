@@ -82,6 +82,7 @@ def _write(
 
     tensors = {tensor.name: tensor.of(ours) for tensor in family.tensors(model, vocab)}
     save_file(tensors, draft / SINGLE, metadata={"format": "pt"})
+    (draft / SINGLE).chmod(0o644)  # as all other files: safetensors lets nobody else read it
     tokens = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
     if words is not None:
         tokens["eos_token_id"] = words.end_id
