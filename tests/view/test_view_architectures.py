@@ -222,3 +222,20 @@ def test_a_plan_names_its_arms_in_full_in_any_terminal(
     assert all(word in text for arm in arms for word in arm.label.split())
     assert max(map(len, text.splitlines())) <= width
     assert "cross_o:64" in text
+
+
+def placebos(root: Path, *models: dict[str, object]) -> tuple[tuple[str, str], ...]:
+    """What is taken for a placebo among models that differ in these biases."""
+    for number, (model, seed) in enumerate((model, seed) for model in models for seed in range(2)):
+        record(root, number, model, seed=seed)
+    return Analysis.of(study_results(root, "s")).placebos
+
+
+def test_a_key_bias_of_cross_attention_is_a_placebo_where_keys_are_not_normed(tmp_path: Path) -> None:
+    plain = {"stack": "encoder_decoder", "position": "rope", "bias": ["q"]}
+    crossed = {**plain, "bias": ["q", "cross_k"]}
+    assert placebos(tmp_path / "a", plain, crossed) == (("bias=[q,cross_k]", "bias=[q]"),)
+    own = {**plain, "bias": ["q", "k"]}
+    assert placebos(tmp_path / "b", plain, own) == ()  # rotary positions give it a meaning
+    normed = [{**model, "qk_norm": True} for model in (plain, crossed)]
+    assert placebos(tmp_path / "c", *normed) == ()

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ablate.config import Site
 from ablate.stats import (
     INFERENCE_SEEDS,
     Bound,
@@ -36,7 +37,7 @@ from ablate.view.arms import BIAS
 from ablate.view.results import ArmResult, Results
 
 SIGNIFICANT = 0.05
-PLACEBO_SITE = "k"
+PLACEBO_SITES = frozenset({Site.k, Site.cross_k})  # add the same to all logits of a query
 MODEL = "preset"  # the factor that names whole models
 
 
@@ -155,12 +156,12 @@ def _arm(
 def _placebos(results: Results) -> list[tuple[str, str]]:
     """Pairs of arms that compute the same function: they differ in the key bias alone, which softmax removes.
 
-    It does so without rotary positions and without a norm on q and k. The arm whose biases have no word of
-    their own is the placebo; of two such, the one with the key bias.
+    It does so without a norm on q and k and, but for cross-attention, without rotary positions. The arm whose
+    biases have no word of their own is the placebo; of two such, the one with the key bias.
     """
     found = []
     for a, b in itertools.combinations(results.arms, 2):
-        if not (_differ_in_bias_alone(a, b) and _redundant(a) and _redundant(b)):
+        if not (_differ_in_null_biases_alone(a, b) and _redundant(a, b)):
             continue
         without, having = (a, b) if len(_sites(a)) < len(_sites(b)) else (b, a)
         unnamed = [arm for arm in (without, having) if arm.levels["bias"].startswith("[")]
@@ -169,15 +170,19 @@ def _placebos(results: Results) -> list[tuple[str, str]]:
     return found
 
 
-def _differ_in_bias_alone(a: ArmResult, b: ArmResult) -> bool:
+def _differ_in_null_biases_alone(a: ArmResult, b: ArmResult) -> bool:
     others = [name for name in a.levels if name != "bias"]
     alike = "bias" in a.levels and all(a.levels[name] == b.levels.get(name) for name in others)
-    return alike and _sites(a) ^ _sites(b) == {PLACEBO_SITE}
+    return alike and bool(differing := _sites(a) ^ _sites(b)) and differing <= PLACEBO_SITES
 
 
-def _redundant(arm: ArmResult) -> bool:
-    flat = arm.points[0].runs[0].flat
-    return flat.get("model.position") != "rope" and not flat.get("model.qk_norm")
+def _redundant(a: ArmResult, b: ArmResult) -> bool:
+    """Does softmax remove what these arms differ in?"""
+    flats = [arm.points[0].runs[0].flat for arm in (a, b)]
+    turned = any(flat.get("model.position") == "rope" for flat in flats)
+    return not any(flat.get("model.qk_norm") for flat in flats) and not (
+        turned and Site.k in _sites(a) ^ _sites(b)
+    )
 
 
 def _sites(arm: ArmResult) -> frozenset[str]:
