@@ -85,7 +85,7 @@ def _what(folder: RunFolder, target: Path, exported: Exported) -> list[str]:
     ]
     if exported.added:
         parts = ", ".join(f"{name} ({count:,})" for name, count in exported.added.items())
-        said.append(f"added as zeros, which changes nothing: {family.name} always has a bias at {parts}")
+        said.append(f"added as zeros, which changes nothing: {parts}")
     return said
 
 

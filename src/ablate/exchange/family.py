@@ -154,15 +154,15 @@ class Family:
         return {ALWAYS, *(self.biases[Site(site)] for site in model.bias if site in self.biases)}
 
     def additions(self, model: ModelConfig, vocab: int) -> dict[str, int]:
-        """What the family always has and the model lacks, by site or table, and how many numbers that is. It
-        stands as zeros, which changes nothing.
+        """What the family always has and the model lacks, in words, and how many numbers that is. It stands as
+        zeros, which changes nothing.
         """
         added: dict[str, int] = {}
         for tensor in self.tensors(model, vocab):
             for part in tensor.parts:
                 if not part.present:
-                    module = part.name.rpartition(".")[0]
-                    name = str(site_of(module) or module)
+                    module, _, parameter = part.name.rpartition(".")
+                    name = f"{module} embeddings" if parameter == "weight" else f"bias of {site_of(module)}"
                     added[name] = added.get(name, 0) + prod(part.shape)
         return added
 
