@@ -46,9 +46,7 @@ def check_export(ablate) -> None:  # type: ignore[no-untyped-def]
     assert shown.code == 0, shown.err
     first, added, none, *python = shown.out.splitlines()
     assert re.fullmatch(r"runs/t/\S+ as gpt2 \(GPT2LMHeadModel\) in out: [\d,]+ parameters, 0\.1 MiB", first)
-    assert added.startswith(
-        "added as zeros, which changes nothing: gpt2 always has a bias at norm (160), q (64)"
-    )
+    assert added.startswith("added as zeros, which changes nothing: bias of norm (160), bias of q (64), ")
     assert none == "no tokenizer: the run was trained on tokens, not on text"
     assert python == [
         "from transformers import AutoModelForCausalLM",

@@ -49,18 +49,14 @@ def test_a_folder_that_changed_or_does_not_fit_touches_nothing(bench: Any, tmp_p
         {**tensors, "transformer.ln_f.weight": np.ones(32, np.float32)}, tmp_path / "hf/model.safetensors"
     )
     fresh, same = (build(config.model, 64, 0, config.probe) for _ in range(2))
-    with pytest.raises(
-        UserError, match=r"(?s)has changed since this run was composed.*allowed: [0-9a-f]{64}"
-    ):
+    with pytest.raises(UserError, match="has changed since this run was composed"):
         start_from(fresh, config.model, print)
     del tensors["transformer.h.1.mlp.c_proj.weight"]
-    save_file(tensors, tmp_path / "hf/model.safetensors")
+    save_file(tensors, file)
     changed = anchored(dataclasses.replace(config.model, weights_sha256=None))
     with pytest.raises(UserError, match=r"missing: transformer\.h\.1\.mlp\.c_proj\.weight \[40, 32\]"):
         start_from(fresh, changed, print)
-    with pytest.raises(
-        UserError, match=r"shape: transformer\.wte\.weight \[64, 32\]; this model has \[65, 32\]"
-    ):
+    with pytest.raises(UserError, match=r"shape: transformer\.wte\.weight \[64, 32\]; .* has \[65, 32\]"):
         start_from(build(config.model, 65, 0, config.probe), changed, print)
     assert all(torch.equal(a, b) for a, b in zip(fresh.parameters(), same.parameters(), strict=True))
 

@@ -154,8 +154,9 @@ class Family:
         return {ALWAYS, *(self.biases[Site(site)] for site in model.bias if site in self.biases)}
 
     def additions(self, model: ModelConfig, vocab: int) -> dict[str, int]:
-        """What the family always has and the model lacks, in words, and how many numbers that is. It stands as
-        zeros, which changes nothing.
+        """What the family always has and the model lacks, in words, and how many numbers that is.
+
+        It stands as zeros, which changes nothing.
         """
         added: dict[str, int] = {}
         for tensor in self.tensors(model, vocab):
