@@ -44,10 +44,9 @@ def test_every_parameter_is_the_folders(bias: list[str], bench: Any, tmp_path: P
 
 def test_a_folder_that_changed_or_does_not_fit_touches_nothing(bench: Any, tmp_path: Path) -> None:
     config, _ = made(bench, tmp_path / "hf")
-    tensors = load_file(tmp_path / "hf" / "model.safetensors")
-    save_file(
-        {**tensors, "transformer.ln_f.weight": np.ones(32, np.float32)}, tmp_path / "hf/model.safetensors"
-    )
+    file = tmp_path / "hf" / "model.safetensors"
+    tensors = load_file(file)
+    save_file({**tensors, "transformer.ln_f.weight": np.ones(32, np.float32)}, file)
     fresh, same = (build(config.model, 64, 0, config.probe) for _ in range(2))
     with pytest.raises(UserError, match="has changed since this run was composed"):
         start_from(fresh, config.model, print)
