@@ -15,7 +15,7 @@ def test_a_study_is_planned_checked_trained_and_proved(ablate, tiny: tuple[str, 
     shown = ablate(*request, "--plan")
     assert shown.code == 0
     assert "2 arms × 2 learning rates × 1 seed" in shown.out
-    assert re.search(r"bias=none +2 +0 +2 +26,272 +none +26,112 +160 +\S+ +1 MB", shown.out)
+    assert re.search(r"bias=none +2 +0 +2 +26,272 +none +26,112 +160 +\S+ +0\.7 MB", shown.out)
     assert re.search(r"bias=all +2 +0 +2 +27,008 +q:64 k:64 v:64 o:64 up:256 down:64 norm:160", shown.out)
     assert "factors: model.bias (2), optim.lr (2)" in shown.out
     assert "time unknown until a run is measured" in shown.out
