@@ -107,6 +107,10 @@ def test_initialisation_depends_on_seed_and_name_only(make):
         assert torch.equal(value, other[name]) == constant, name
     assert not torch.equal(one["blocks.0.attention.q.weight"], one["blocks.0.attention.k.weight"])
     assert not torch.equal(one["blocks.0.attention.q.weight"], one["blocks.1.attention.q.weight"])
+    both = make(stack="encoder_decoder").state_dict()
+    names = ("blocks.0.attention.q.weight", "blocks.0.cross.q.weight", "encoder.0.attention.q.weight")
+    for name, other in itertools.combinations(names, 2):
+        assert not torch.equal(both[name], both[other])
 
 
 def test_parameter_names(make):
@@ -194,3 +198,22 @@ def test_norms_of_parallel_blocks(make):
     assert norms(placement="peri") == ["norm1", "out_norm1", "out_norm2"]
     assert norms(placement="peri", shared_norm=False) == ["norm1", "out_norm1", "norm2", "out_norm2"]
     assert norms(placement="sublayer") == ["norm1", "norm2"]
+
+
+@pytest.mark.parametrize(
+    ("placement", "norms"),
+    [
+        ("pre", ["norm1", "cross_norm", "norm2"]),
+        ("post", ["norm1", "cross_norm", "norm2"]),
+        ("peri", ["norm1", "out_norm1", "cross_norm", "out_cross_norm", "norm2", "out_norm2"]),
+        ("sublayer", ["norm1", "cross_norm", "norm2"]),
+    ],
+)
+def test_norms_of_blocks_with_cross_attention(make, placement, norms):
+    model = make(stack="encoder_decoder", placement=placement, layers=1)
+    for block, expected in (
+        (model.blocks[0], norms),
+        (model.encoder[0], [norm for norm in norms if "cross" not in norm]),
+    ):
+        assert [name for name, _ in block.named_children() if "norm" in name] == expected
+    assert ("encoder_norm.weight" in model.state_dict()) == (placement != "post")
