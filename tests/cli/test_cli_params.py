@@ -69,6 +69,9 @@ def test_a_shrunk_model_is_not_compared_with_what_was_published(ablate) -> None:
     assert told.out.startswith("bert at model.scale=tiny, vocabulary 512\n")
     assert "Published" not in told.out
     assert "the head works on the hidden ones alone, 15 %" in told.out
+    every = ablate("params", "--all", "model.scale=tiny")
+    assert cells(every.out, "llama ")[-2:] == ["-", "-"]
+    assert "more parts" not in every.out
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from tests.model.closed_forms import configs, counted, embeddings, norms, site_order
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from ablate.config import Config, ProbeConfig, Stack
+from ablate.config import Config, ProbeConfig, Stack, compose
 from ablate.model import Description, Transformer, build, describe
 from ablate.sweep import cost
 from ablate.sweep.activations import Lengths
@@ -77,6 +77,9 @@ def test_a_window_takes_away_what_is_not_attended_to(config: Config) -> None:
 
 @some
 @given(configs())
+@example(compose(["model=gpt2_xl", "model.context=2", "optim.batch=1"]))  # parameters alone
+@example(compose(["model=transformer_big", "model.context=2", "optim.batch=1"]))
+@example(compose(["model=llama", "model.context=2", "optim.batch=1", "optim.precision=bf16"]))
 def test_no_run_needs_more_than_the_bound(config: Config) -> None:
     description = describe(config.model, config.data.vocab_size).to_dict()
     needed = cost(config, description).memory.total

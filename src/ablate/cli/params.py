@@ -8,7 +8,7 @@ from typing import Any
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.planning import say
-from ablate.config import ARCHITECTURES, Config, UserError, compose, expand, replace
+from ablate.config import ARCHITECTURES, Architecture, Config, UserError, compose, expand, replace
 from ablate.sweep import WorkerError, describe_models, model_of
 from ablate.view import (
     COLUMN_NOTES,
@@ -75,26 +75,28 @@ def _every(overrides: Sequence[str], as_json: bool) -> None:
     if len(cells) != len(ARCHITECTURES):
         raise UserError("--all takes one value for each setting", hint="ablate params --all")
     accounts = _accounts(dict(zip(ARCHITECTURES, cells, strict=True)))
+    facts = {a.name: ARCHITECTURES[a.name] for a in accounts if a.config.model.scale is None}
     if as_json:
-        _print_json({a.name: {**_published(a), **facts_of(a)} for a in accounts})
+        _print_json({a.name: {**_published(a, facts.get(a.name)), **facts_of(a)} for a in accounts})
         return
-    whole = architectures_table(accounts, ARCHITECTURES)
+    whole = architectures_table(accounts, facts)
     wide = not sys.stdout.isatty() or console().width >= max(map(len, plain(whole).splitlines()))
     for part in [whole] if wide else halves(whole):
         emit(part)
         print()
-    for name, fact in ARCHITECTURES.items():
+    for name, fact in facts.items():
         if beyond := beyond_words(fact):
             _print_text(f"{name}: the published count has more parts: {beyond}.")
     _print_text(*COLUMN_NOTES, *NOTES)
 
 
-def _published(account: Account) -> dict[str, Any]:
-    published = ARCHITECTURES[account.name].published
+def _published(account: Account, fact: Architecture | None) -> dict[str, Any]:
+    if fact is None:
+        return {"published": None}
     return {
-        "published": published.count,
-        "equal": published.agrees(account.parameters),
-        "more_parts": dict(published.beyond),
+        "published": fact.published.count,
+        "equal": fact.published.agrees(account.parameters),
+        "more_parts": dict(fact.published.beyond),
     }
 
 

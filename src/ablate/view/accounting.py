@@ -134,10 +134,10 @@ def token_words(config: Config) -> str:
 
 
 def architectures_table(accounts: Iterable[Account], facts: Mapping[str, Architecture]) -> Table:
-    """One row a published architecture: what is built, what it costs, and what was published."""
+    """One row a model by its name: what is built, what it costs, and what was published of it (`facts`)."""
     rows = []
     for account in accounts:
-        fact, states = facts[account.name], sum(BYTES["fp32"])
+        fact, states = facts.get(account.name), sum(BYTES["fp32"])
         rows.append(
             (
                 account.name,
@@ -148,8 +148,8 @@ def architectures_table(accounts: Iterable[Account], facts: Mapping[str, Archite
                 percent(account.biases, account.parameters).removesuffix(" %"),
                 f"{states * account.parameters / 1e9:,.1f}",
                 f"{account.forward / 1e9:,.4g}",
-                fact.published.count,
-                agreement(fact, account.parameters),
+                "-" if fact is None else fact.published.count,
+                "-" if fact is None else agreement(fact, account.parameters),
             )
         )
     return table(COLUMNS, rows, right=COLUMNS[1:-1])
