@@ -52,6 +52,15 @@ def test_every_panel_shows_something_that_is_sent(tmp_path: Path) -> None:
     assert {name for name in linears if any(re.search(text, name) for text in growing)} == linears
 
 
+def test_layers_of_every_stack_have_their_panels() -> None:
+    regexes = [p["regex"] for section in panel_spec()["sections"] for p in section["panels"] if "regex" in p]
+    sides = ["b03_", "b03_cross_", "e03_"]
+    linears = [f"out/{side}{site}" for side in sides for site in "qkvo"]
+    linears += [f"out/{block}_{site}" for block in ("b03", "e03") for site in ("up", "gate", "down")]
+    for name in [*linears, *(f"attn/{side}max_logit" for side in sides), "grad/e03_o", "grad/b03_cross_o"]:
+        assert sum(bool(re.search(text, name)) for text in regexes) == 1, name
+
+
 def test_json_needs_no_key_and_no_network(no_account: Path, tmp_path: Path) -> None:
     study(tmp_path)
     target = tmp_path / "workspace.json"
