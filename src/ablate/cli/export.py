@@ -73,7 +73,10 @@ def _words(record: Run) -> Words | None:
     if prepared.tokenizer is None:
         return None
     codec = load_codec(prepared.tokenizer)
-    mask = reserved_tokens(data, context)[0] if data.objective is Objective.masked else None
+    mask = None
+    if data.objective is Objective.masked:  # its name may differ: `<mask>` can be taken in a given tokenizer
+        first_reserved = data.vocab_size - len(reserved_tokens(data, context))
+        mask = codec.tokenizer.id_to_token(first_reserved)
     return Words(prepared.tokenizer, str(codec.tokenizer.id_to_token(codec.end)), codec.end, mask)
 
 

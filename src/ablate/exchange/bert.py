@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ablate.config import Activation, ModelConfig, Norm, Placement, Site, Stack
-from ablate.exchange.family import ALWAYS, Fact, Family, link, only
+from ablate.exchange.family import ALWAYS, Fact, Family, as_it_is, link, only
 from ablate.exchange.tables import (
     FILLS,
     GATELESS,
@@ -81,7 +81,9 @@ BERT = Family(
             hidden_size="width", num_hidden_layers="layers", intermediate_size="ffn",
             max_position_embeddings="context",
         ),
-        Fact(("type_vocab_size",), lambda m: max(1, m.segments), setting="segments", compared=False),
+        Fact(
+            ("type_vocab_size",), lambda m: max(1, m.segments), 2, "segments", compared=False, means=as_it_is
+        ),
         told("num_attention_heads", "heads", 12),
         told("layer_norm_eps", "eps", 1e-12),
         activation(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from operator import eq
 from typing import Any
 
 from ablate.config import ModelConfig
@@ -38,17 +37,28 @@ def link(theirs: str, *ours: str, **rest: Any) -> Link:
 
 @dataclass(frozen=True)
 class Need:
-    """What a setting must be; `allowed` says it in words."""
+    """What a setting must be; `allowed` says it in words, `values` where there are so few."""
 
     setting: str
     holds: Callable[[ModelConfig], bool]
     allowed: Callable[[ModelConfig], str]
+    values: tuple[Any, ...] = ()
 
 
 def only(setting: str, *values: Any) -> Need:
     """A setting that has one of these values."""
     words = " or ".join(map(shown, values))
-    return Need(setting, lambda model: getattr(model, setting) in values, lambda _: words)
+    return Need(setting, lambda model: getattr(model, setting) in values, lambda _: words, values)
+
+
+def equal(theirs: Any, ours: Any, _: ModelConfig) -> bool:
+    """Are two values of a fact the same?"""
+    return bool(theirs == ours)
+
+
+def as_it_is(value: Any) -> Any:
+    """The setting's value is the fact's."""
+    return value
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,8 @@ class Fact:
     of a model. `absent`: what transformers takes where no key is there, a value or a function of the rest.
     `setting`: the model's setting that it tells ("": none, it is a fixed fact of our models). `compared`: a
     folder with another value is another model; not so where the shapes of tensors show it, or nothing depends
-    on it here. `reads`: the value, where it takes more than one key.
+    on it here. `same`: are two values the same model? `reads`: the value, where it takes more than one key.
+    `means`: the setting's value, from the fact's (None: it does not tell it all).
     """
 
     keys: tuple[str, ...]
@@ -67,9 +78,10 @@ class Fact:
     absent: Any = None
     setting: str = ""
     compared: bool = True
-    same: Callable[[Any, Any], bool] = eq
+    same: Callable[[Any, Any, ModelConfig], bool] = equal
     read_keys: tuple[str, ...] = ()
     reads: Callable[[Raw], Any] | None = None
+    means: Callable[[Any], Any] | None = None
 
     def read(self, raw: Raw) -> Any:
         """The value in a config.json."""

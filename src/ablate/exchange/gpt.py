@@ -25,7 +25,10 @@ from ablate.exchange.tables import (
 
 QKV = tuple(f"blocks.{{}}.attention.{name}" for name in "qkv")
 OWN_NORMS = Need(
-    "shared_norm", lambda m: not (m.parallel and m.shared_norm), lambda _: "false with model.parallel=true"
+    "shared_norm",
+    lambda m: not (m.parallel and m.shared_norm),
+    lambda _: "false with model.parallel=true",
+    (False,),
 )
 MLP = (Site.up, Site.down)
 ATTENTION = (Site.q, Site.k, Site.v, Site.o)

@@ -1,10 +1,11 @@
 """LLaMA and those that follow it: Mistral, Qwen2, Qwen3, OLMo 2."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ablate.config import ModelConfig, Placement, QkNormOver, Site
-from ablate.exchange.family import ALWAYS, Fact, Family, Need, Raw, link, only
+from ablate.exchange.family import ALWAYS, Fact, Family, Need, Raw, as_it_is, link, only
 from ablate.exchange.tables import (
     FILLS,
     LLAMA_LIKE,
@@ -77,24 +78,33 @@ def _family(
     )  # fmt: skip
 
 
-def _slides(raw: Raw) -> Any:
-    return raw.get("sliding_window", 4096) if raw.get("use_sliding_window", False) else None
+def _within(theirs: Any, ours: Any, model: ModelConfig) -> bool:
+    """Are two windows the same within the context? One that spans it is none."""
+    reach = [model.context if window is None else window for window in (theirs, ours)]
+    whole = [isinstance(window, int) and window >= model.context for window in reach]
+    return bool(all(whole) or theirs == ours)
 
 
-def _layer_types(raw: Raw) -> list[str]:
-    layers, first = raw.get("num_hidden_layers", 32), raw.get("max_window_layers", 28)
-    slides = _slides(raw) is not None
-    return ["sliding_attention" if slides and i >= first else "full_attention" for i in range(layers)]
+def _window(raw: Raw) -> Any:
+    """The window of all blocks, None where none has one; in words where only some do."""
+    window, layers = raw.get("sliding_window", 4096), raw.get("num_hidden_layers", 32)
+    if not raw.get("use_sliding_window", False) or window is None:
+        return None
+    first = raw.get("max_window_layers", 28)
+    kinds = raw.get("layer_types") or [FULL if i < first else SLIDING for i in range(layers)]
+    sliding = [kind == SLIDING for kind in kinds]
+    if all(sliding):
+        return window
+    return f"{window} in some blocks" if any(sliding) else None
 
 
-def _kinds(model: ModelConfig) -> list[str]:
-    return ["full_attention" if model.window is None else "sliding_attention"] * model.layers
-
-
+FULL, SLIDING = "full_attention", "sliding_attention"
 QWEN_WINDOW = (
-    Fact(("use_sliding_window",), lambda m: m.window is not None, False, "window"),
-    Fact(("sliding_window",), lambda m: m.window, 4096, "window", reads=_slides),
-    Fact(("layer_types",), _kinds, _layer_types, "window"),
+    Fact(("use_sliding_window",), lambda m: m.window is not None, compared=False),
+    Fact(
+        ("sliding_window",), lambda m: m.window, setting="window", same=_within, reads=_window, means=as_it_is
+    ),
+    Fact(("layer_types",), lambda m: [FULL if m.window is None else SLIDING] * m.layers, compared=False),
     Fact(("max_window_layers",), lambda m: m.layers if m.window is None else 0, compared=False),
 )
 
@@ -112,7 +122,7 @@ MISTRAL = _family(
     modules=PRE,
     biases={},
     needs=(*placed(Placement.pre), *NO_QK_NORM),
-    facts=(*HEAD_DIM, told("sliding_window", "window", 4096)),
+    facts=(*HEAD_DIM, replace(told("sliding_window", "window", 4096), same=_within)),
 )
 QWEN2 = _family(
     "qwen2",

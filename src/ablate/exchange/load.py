@@ -12,6 +12,7 @@ from ablate.exchange.choose import FAMILIES, obstacle
 from ablate.exchange.family import Family, Raw
 from ablate.exchange.folder import TYPES, Stored, read_config, read_tensors
 from ablate.exchange.layout import Array, Tensor
+from ablate.exchange.settings import overrides
 
 SHOWN = 20
 
@@ -22,7 +23,8 @@ def load_weights(
     """Every parameter of a resolved model by name, float32, from a folder.
 
     `announce` is told which tensors of other heads are left out. Raises UserError that lists every missing,
-    surplus or differently shaped tensor, and every fact of config.json that makes it another model.
+    surplus or differently shaped tensor, and every fact of config.json that makes it another model; with the
+    settings that config.json means.
     """
     raw = read_config(folder)
     family = _family(raw, folder)
@@ -36,7 +38,7 @@ def load_weights(
     found += _ties(family, theirs) if model.tie_embeddings else []
     found += _tensors(wanted, theirs)
     if found:
-        raise UserError(_problem(folder, found), hint="the settings of docs/exchange.md, or another folder")
+        raise UserError(_problem(folder, found), hint=" ".join(overrides(family, raw, model, vocab)) or None)
     if others:
         announce(f"left out, as no part of the model: {', '.join(sorted(others))}")
     ours: dict[str, Array] = {}
@@ -75,7 +77,7 @@ def _settings(family: Family, model: ModelConfig) -> Iterable[str]:
 def _facts(family: Family, raw: Raw, model: ModelConfig) -> Iterable[str]:
     for fact in family.facts:
         theirs, ours = fact.read(raw), fact.says(model)
-        if fact.compared and not fact.same(theirs, ours):
+        if fact.compared and not fact.same(theirs, ours, model):
             ours_word = f"model.{fact.setting} says" if fact.setting else "models here have"
             yield f"config.json: {fact.keys[0]} = {shown(theirs)}; {ours_word} {shown(ours)}"
 

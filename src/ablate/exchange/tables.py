@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ablate.config import Activation, ModelConfig, Norm, Placement, Position, Stack
-from ablate.exchange.family import Fact, Link, Need, link, only
+from ablate.config import Activation, ModelConfig, Norm, Placement, Position, QkNormOver, Stack
+from ablate.exchange.family import Fact, Link, Need, as_it_is, link, only
 
 GELU_TANH = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_python_tanh", "gelu_accurate")
 MEANS: Mapping[str, Activation] = {
@@ -18,11 +18,12 @@ FILLS = Need(
     "head_dim",
     lambda m: m.heads * m.head_dim == m.width,
     lambda m: f"model.width / model.heads = {m.width / m.heads:g}",
+    (None,),
 )
-NOT_GROUPED = Need("kv_heads", lambda m: m.kv_heads == m.heads, lambda m: f"model.heads = {m.heads}")
+NOT_GROUPED = Need("kv_heads", lambda m: m.kv_heads == m.heads, lambda m: f"model.heads = {m.heads}", (None,))
 NO_WINDOW = (only("window", None), only("window_every", 1))
-NO_QK_NORM = (only("qk_norm", False),)
-LEARNED = (only("position", Position.learned),)
+NO_QK_NORM = (only("qk_norm", False), only("qk_norm_over", QkNormOver.head))
+LEARNED = (only("position", Position.learned), only("rope_share", 1.0))
 ROPE = (only("position", Position.rope),)
 WHOLE_ROPE = (*ROPE, only("rope_share", 1.0))
 GATELESS = (only("activation", Activation.gelu_tanh, Activation.gelu, Activation.relu),)
@@ -49,7 +50,7 @@ def told(
     key: str, setting: str, absent: Any = None, compared: bool = True, also: tuple[str, ...] = ()
 ) -> Fact:
     """A fact that is a setting's value as it stands; `also`: other keys of the same meaning."""
-    return Fact((key, *also), lambda m: getattr(m, setting), absent, setting, compared)
+    return Fact((key, *also), lambda m: getattr(m, setting), absent, setting, compared, means=as_it_is)
 
 
 def sizes(**settings: str) -> tuple[Fact, ...]:
@@ -70,13 +71,13 @@ def written(key: str, value: Any) -> Fact:
 def activation(key: str, words: Mapping[Activation, str], absent: str) -> Fact:
     """The activation; formulas that are equal but for rounding count as equal."""
 
-    def same(theirs: Any, ours: Any) -> bool:
+    def same(theirs: Any, ours: Any, _: ModelConfig) -> bool:
         return bool(MEANS.get(theirs, theirs) == MEANS.get(ours, ours))
 
     def says(model: ModelConfig) -> str:
         return words.get(model.activation, str(model.activation))
 
-    return Fact((key,), says, absent, "activation", same=same)
+    return Fact((key,), says, absent, "activation", same=same, means=MEANS.get)
 
 
 def rope_theta(*also: str) -> Fact:
