@@ -83,6 +83,7 @@ def test_what_cannot_be_exported_is_refused(ablate, tiny: tuple[str, ...], tmp_p
     refused("full/file", run, "is there already")
     refused("out", run, "run.keep=none", "try: run.keep=weights sweep.redo=true")
     refused("out", "nothing", "no run 'nothing'")
+    refused("out", "t", "t is a study; its runs are exported one by one", "try: ablate ls t")
     (queued,) = freeze(plan([*tiny, SHORT, "seed=5"]))
     refused("out", queued.id, "is queued", f"try: python -m ablate.worker {queued.path}")
     assert ablate("train", *tiny, SHORT, "model.norm=none", "study=n").code == 0

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ablate.cli.codes import ALL_DONE
+from ablate.cli.studies import meant_run
 from ablate.config import Keep, Objective, UserError
 from ablate.config.objectives import reserved_tokens
 from ablate.data import load_codec, prepare
 from ablate.exchange import Exported, Words, check_target, family_of, save_folder
-from ablate.record import REDO, Run, RunFolder, State, find_run
+from ablate.record import REDO, Run, RunFolder, State
 from ablate.view import clean
 
 FINAL = "final/model.safetensors"
@@ -23,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the folder; say what is in it and how it is loaded. Raises UserError."""
     target = Path(args.out).expanduser()
     check_target(target)
-    folder = find_run(Path(args.root), args.target)
+    folder = meant_run(Path(args.root), args.target, "exported")
     record = Run(folder)
     weights = _weights(record)
     model, vocab = record.config.model, len(weights["embed.weight"])

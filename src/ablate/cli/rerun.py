@@ -7,17 +7,17 @@ from pathlib import Path
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.overrides import changes
 from ablate.cli.planning import fits
-from ablate.cli.studies import meant_study
+from ablate.cli.studies import meant_run
 from ablate.cli.work import work
 from ablate.config import UserError, load, replace
-from ablate.record import Run, RunFolder, State, find_run
+from ablate.record import Run, RunFolder, State
 from ablate.sweep import Repetition, compare_runs, prepare_rerun
 from ablate.view import clean, comparison_lines
 
 
 def run(args: argparse.Namespace) -> int:
     """Train the repetition and compare. 0 if exact or overridden, 1 if rows differ otherwise."""
-    source = _find(Path(args.root), args.target)
+    source = meant_run(Path(args.root), args.target, "repeated")
     overrides = changes(args.overrides)
     original = Run(source)
     if not len(original.series()):
@@ -40,19 +40,6 @@ def run(args: argparse.Namespace) -> int:
         look = ["ablate", "show", str(repetition.folder.path), "--step", str(args.from_step)]
         print(f"the probes around step {args.from_step}: {shlex.join(look)}")
     return ALL_DONE if comparison.exact or overrides else SOME_FAILED
-
-
-def _find(root: Path, target: str) -> RunFolder:
-    try:
-        return find_run(root, target)
-    except UserError:
-        study = meant_study(root, target)
-        if study is None:
-            raise
-    place = "" if study[0] == Path("runs") else f" --root {study[0]}"
-    raise UserError(
-        f"{target} is a study; its runs are repeated one by one", hint=f"ablate ls {study[1]}{place}"
-    )
 
 
 def _announce(source: RunFolder, repetition: Repetition, from_step: int | None) -> None:

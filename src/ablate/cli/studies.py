@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from ablate.record import check_study, find_studies
+from ablate.config import UserError
+from ablate.record import RunFolder, check_study, find_run, find_studies
 
 
 def meant_study(root: Path, text: str) -> tuple[Path, str] | None:
@@ -14,6 +15,18 @@ def meant_study(root: Path, text: str) -> tuple[Path, str] | None:
     if text and place.is_dir() and place.name in find_studies(place.parent):
         return place.parent, place.name
     return None
+
+
+def meant_run(root: Path, text: str, said: str) -> RunFolder:
+    """The run that is meant; UserError for none, and for a study, whose runs are `said` one by one."""
+    try:
+        return find_run(root, text)
+    except UserError:
+        study = meant_study(root, text)
+        if study is None:
+            raise
+    place = "" if study[0] == Path("runs") else f" --root {study[0]}"
+    raise UserError(f"{text} is a study; its runs are {said} one by one", hint=f"ablate ls {study[1]}{place}")
 
 
 def existing_study(root: Path, text: str) -> tuple[Path, str]:

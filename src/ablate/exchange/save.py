@@ -44,7 +44,7 @@ def save_folder(
     """Write config.json, model.safetensors and, with `words`, the tokenizer, all at once or not at all.
 
     `ours`: every parameter of the resolved model by name. Raises UserError where no family can say the model
-    or `target` is not a new or empty folder, OSError where it cannot be written.
+    or `target` is not a new or empty folder, that or OSError where it cannot be written.
     """
     family = family_of(model, vocab)
     place = Path(os.path.realpath(target))
@@ -78,10 +78,14 @@ def _write(
     words: Words | None,
 ) -> int:
     """Fill the folder; the number of parameters."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     tensors = {tensor.name: tensor.of(ours) for tensor in family.tensors(model, vocab)}
-    save_file(tensors, draft / SINGLE, metadata={"format": "pt"})
+    try:
+        save_file(tensors, draft / SINGLE, metadata={"format": "pt"})
+    except SafetensorError as error:  # what the system refused
+        raise UserError(f"the weights cannot be written: {error}") from None
     (draft / SINGLE).chmod(0o644)  # as all other files: safetensors lets nobody else read it
     tokens = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
     if words is not None:

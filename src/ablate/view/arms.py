@@ -27,6 +27,7 @@ from ablate.view.text import Rank, rank, value
 
 LR, SEED, DATA_SEED, DATA, BIAS = "optim.lr", "seed", "data.data_seed", "data", "model.bias"
 STACK, OBJECTIVE = "model.stack", "data.objective"
+WEIGHTS = "model.weights_sha256"
 PRESET, SCALE = "model.preset", "model.scale"  # name a model in one word; factors where models differ by them
 AXES = (LR, SEED)  # varied within an arm
 # Counted in steps, or following from another choice: dropped where the other factors already tell them.
@@ -121,8 +122,15 @@ def preset_followers() -> tuple[str, ...]:
 
 
 def readable(flats: Sequence[Flat]) -> list[Flat]:
-    """The configurations as arms are named by them: bias sites as words, presets as `with_preset_names`."""
-    return with_preset_names(with_bias_words(flats))
+    """The configurations as arms are named by them: bias sites as words, presets as `with_preset_names`, the
+    digest of weights cut to the length of a run id.
+    """
+    return with_preset_names(with_bias_words([_with_short_digest(flat) for flat in flats]))
+
+
+def _with_short_digest(flat: Flat) -> Flat:
+    digest = flat.get(WEIGHTS)
+    return changed(flat, {WEIGHTS: digest[:12]}) if isinstance(digest, str) else flat
 
 
 def with_preset_names(flats: Sequence[Flat]) -> list[Flat]:
