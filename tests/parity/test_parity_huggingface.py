@@ -52,6 +52,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
         "model=qwen3", "model.bias=[q,o]", "model.window=5", "model.head_dim=24",
     ),
     "olmo2 with grouped heads": ("model=olmo2", "model.kv_heads=2", "model.bias=[q,k,v,o]"),
+    "gpt_neox with two pairs turned": ("model=gpt_neox", "model.heads=2"),  # one has no order
     "gpt_neox, one after the other": (
         "model=gpt_neox", "model.parallel=false", "model.shared_norm=true", "model.bias=norm",
         "model.rope_share=0.5", "model.rope_theta=500",
