@@ -16,7 +16,6 @@ from ablate.model.parts import Build, Embedding, Linear
 from ablate.model.position import Mask, Rope, sinusoids
 from ablate.probe import Board, Tokens
 
-
 GRAPHS = 4  # of one kind of block: for training, cadence steps, evaluation and its last, smaller batch
 
 
