@@ -1,6 +1,7 @@
 """Studies over published architectures: what arms are called, and what is never compared."""
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,15 +12,17 @@ from view_runs import made_run
 from view_studies import record
 
 from ablate.api.together import Together
-from ablate.config import expand, flatten, to_dict
+from ablate.config import expand, flatten, run_id, to_dict
 from ablate.stats import Response
 from ablate.sweep import describe_models, plan
 from ablate.view import Arms, RunFacts, arms_table, planned_arms, reading_notes, report_page
+from ablate.view.afresh import differing
 from ablate.view.analysis import Analysis
 from ablate.view.answer import answer
 from ablate.view.comparable import tasks
 from ablate.view.facts import with_later_keys
 from ablate.view.figures import effect_plate, growth_maps, rate_plate
+from ablate.view.figures.armstyle import arm_styles
 from ablate.view.report.load import study_results
 from ablate.view.results import Results
 
@@ -239,3 +242,49 @@ def test_a_key_bias_of_cross_attention_is_a_placebo_where_keys_are_not_normed(tm
     assert placebos(tmp_path / "b", plain, own) == ()  # rotary positions give it a meaning
     normed = [{**model, "qk_norm": True} for model in (plain, crossed)]
     assert placebos(tmp_path / "c", *normed) == ()
+
+
+def test_a_study_recorded_before_and_after_a_setting_was_added_is_one(tmp_path: Path) -> None:
+    for seed in range(2):
+        folder = record(tmp_path, seed, seed=seed)
+    meta = json.loads(folder.meta.read_text())
+    for key in ("model.preset", "model.rope_share", "data.objective"):
+        del meta["config"][key]
+    folder.meta.write_text(json.dumps(meta))
+    assert [arm.name for arm in study_results(tmp_path, "s").arms] == ["-"]
+
+
+def test_the_noise_floor_of_a_task_is_no_other_tasks(tmp_path: Path) -> None:
+    """GPT-2 has a placebo, BERT none: only GPT-2's contrasts have a floor."""
+    cells = [*expand(["model=gpt2", TINY, "model.bias=none,[k],all"]).cells,
+             *expand(["model=bert", TINY, "model.bias=none,all"]).cells]  # fmt: skip
+    for number, cell in enumerate(cells):
+        for seed in range(5):
+            final = 4.0 + 0.01 * number * (1 + seed % 2)
+            record(tmp_path, 10 * number + seed, to_dict(cell)["model"], seed=seed, final=final)
+    analysis = Analysis.of(study_results(tmp_path, "s"))
+    rows = {row.contrast.name: row.floor for row in analysis.of_response(Response.best_loss)}
+    assert rows["bias: all − none (objective=masked)"] is None
+    assert rows["bias: all − none (objective=next)"] == pytest.approx(
+        analysis.floors[Response.best_loss].main["objective=next"].band(5)
+    )
+
+
+@pytest.mark.parametrize("preset", ["transformer", "bert", "gpt3", "palm", "qwen2", "olmo2", "gpt_neox"])
+def test_the_command_that_trains_a_scaled_preset_afresh_asks_for_the_same_run(preset: str) -> None:
+    (cell,) = expand([f"model={preset}", TINY, "model.bias=own"]).cells
+    words = differing(cell)
+    assert not any(word.startswith("model.scale=") for word in words)
+    (again,) = expand(words).cells
+    assert run_id(again, "data") == run_id(cell, "data")
+
+
+def test_more_models_than_colours_leave_the_colours_to_the_biases() -> None:
+    names = "transformer,bert,gpt2,gpt3,gpt_neox,palm,llama,llama2,llama3"
+    many = Results.of(runs(f"model={names}", TINY, "model.bias=none,all"))
+    styles, key = arm_styles(many.arms)
+    assert {entry.label for entry in key} == {"bias=none", "bias=all"}
+    assert len({look.colour for look in styles.values()}) == 2
+    few, key = arm_styles(Results.of(runs("model=gpt2,palm", TINY, "model.bias=none,all")).arms)
+    assert "preset=palm" in {entry.label for entry in key}
+    assert len({(look.colour, look.symbol) for look in few.values()}) == 4
