@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ablate.config import Config, FieldClass, UserError, fields, flatten, parse
 from ablate.config.resolve import unresolve
 from ablate.record import Run
-from ablate.view.arms import AXES, BIAS, LR, SCALE, SEED
+from ablate.view.arms import AXES, BIAS, LR, SEED
 from ablate.view.configs import shown
 from ablate.view.facts import RunFacts
 from ablate.view.text import value
@@ -51,7 +51,7 @@ def _asked(config: Config) -> Mapping[str, str]:
     """What defines an experiment as one would type it, by key; sizes as `model.scale` made them."""
     asked = {**flatten(unresolve(config)), BIAS: shown(flatten(config), BIAS)}
     keys = [f.key for f in fields() if f.klass is FieldClass.science or f.rules.get("content")]
-    return {key: value(asked[key]) for key in keys if key != SCALE}
+    return {key: value(asked[key]) for key in keys}
 
 
 def _sorted(key: str, known: Sequence[str]) -> Sequence[str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ablate.stats import INFERENCE_SEEDS, Bound, Response
 from ablate.verdict import Kind
-from ablate.view.analysis import MODEL, Analysis, Row
+from ablate.view.analysis import Analysis, Row
 from ablate.view.results import Results
 from ablate.view.text import loss, number, plural
 from ablate.view.words import NAMES, SIGNS, amount, change, effect_words, p_words, size
@@ -263,9 +263,8 @@ def _mains(analysis: Analysis) -> list[Row]:
 
 
 def _factor(mains: Sequence[Row]) -> str:
-    """The headline factor: the first one that does not name whole models, if there is one."""
-    found = [row.contrast.of[0][0] for row in mains]
-    return next((factor for factor in found if factor != MODEL), found[0])
+    """The headline factor: the first one, whole models being last."""
+    return mains[0].contrast.of[0][0]
 
 
 def _most(rows: Sequence[Row]) -> Row:
