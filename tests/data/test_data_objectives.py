@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from ablate.config import ConfigError, DataConfig, Objective, Source, UserError, reserved_tokens
 from ablate.data import TokenData, fingerprint, load_codec, prepare
@@ -148,12 +148,37 @@ def test_a_given_tokenizer_gets_the_reserved_tokens_too(data: DataConfig, object
 def test_a_given_tokenizer_with_such_names_keeps_its_own(data: DataConfig, tmp_path: Path) -> None:
     trained = prepare(data, CONTEXT)
     bpe = Tokenizer.from_file(str(trained.tokenizer))
-    bpe.add_special_tokens(["<mask>"])
+    bpe.add_special_tokens(["<begin>"])
     bpe.save(str(tmp_path / "own.json"))
-    own = asking(data, Objective.masked, tokenizer=str(tmp_path / "own.json"), vocab_size=272)
+    own = asking(data, Objective.prefix, tokenizer=str(tmp_path / "own.json"), vocab_size=272)
     used = prepare(own, CONTEXT).tokenizer
     assert used is not None
-    assert load_codec(used).decode([270, 271]) == "<mask><mask_>"
+    assert load_codec(used).decode([270, 271]) == "<begin><begin_>"
+
+
+def test_the_tokenizer_of_a_masked_run_gives_the_same_examples_again(data: DataConfig) -> None:
+    first = prepare(asking(data, Objective.masked, vocab_size=271), CONTEXT)
+    assert first.tokenizer is not None
+    again = prepare(asking(data, Objective.masked, tokenizer=str(first.tokenizer), vocab_size=271), CONTEXT)
+    assert again.facts.tokenizer_sha256 == first.facts.tokenizer_sha256
+    drawn = (tokens.batches(4, 0).examples(3) for tokens in (first, again))
+    for one, other in ((first.val, again.val), tuple(drawn)):
+        np.testing.assert_array_equal(one.inputs_BT, other.inputs_BT)
+        np.testing.assert_array_equal(one.targets_BM, other.targets_BM)
+
+
+def test_a_mask_token_within_a_given_vocabulary_is_used(data: DataConfig, tmp_path: Path) -> None:
+    words = {"[SEP]": 0, "[MASK]": 1, "[UNK]": 2, "the": 3, "a": 9}  # with gaps, too: nothing is added
+    path = tmp_path / "words.json"
+    given = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    given.pre_tokenizer = pre_tokenizers.Whitespace()
+    given.save(str(path))
+    own = asking(data, Objective.masked, tokenizer=str(path), vocab_size=10)
+    tokens = prepare(own, CONTEXT)
+    assert (tokens.task.special, tokens.task.ordinary) == (1, 10)
+    hidden = np.take_along_axis(tokens.val.inputs_BT, tokens.val.positions_BM, axis=1)
+    assert (hidden == 1).mean() > 0.6
+    assert tokens.facts.vocab_size == 10
 
 
 def test_a_tokenizer_with_gaps_in_its_ids_is_refused(data: DataConfig, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ablate.cli.codes import ALL_DONE
 from ablate.cli.studies import meant_run
 from ablate.config import Keep, Objective, UserError
-from ablate.config.objectives import reserved_tokens
 from ablate.data import load_codec, prepare
 from ablate.exchange import Exported, Words, check_target, family_of, save_folder
 from ablate.record import REDO, Run, RunFolder, State
@@ -75,9 +74,8 @@ def _words(record: Run) -> Words | None:
         return None
     codec = load_codec(prepared.tokenizer)
     mask = None
-    if data.objective is Objective.masked:  # its name may differ: `<mask>` can be taken in a given tokenizer
-        first_reserved = data.vocab_size - len(reserved_tokens(data, context))
-        mask = codec.tokenizer.id_to_token(first_reserved)
+    if data.objective is Objective.masked:
+        mask = codec.tokenizer.id_to_token(prepared.task.special)
     return Words(prepared.tokenizer, str(codec.tokenizer.id_to_token(codec.end)), codec.end, mask)
 
 

@@ -51,26 +51,33 @@ class Examples:
 class Task:
     """How the windows of a run become examples.
 
-    `hidden`: what is hidden of each; `ordinary`: tokens that text is made of, and so the id of the first
-    reserved one.
+    `hidden`: what is hidden of each; `special`: the id of the first reserved token (`<mask>`, or `<begin>`
+    with the sentinels behind it); `ordinary`: ids below it stand in for a hidden token at random.
     """
 
     objective: Objective
     hidden: Hidden
+    special: int
     ordinary: int
 
     @classmethod
-    def of(cls, data: DataConfig, context: int) -> "Task":
-        """The task of a resolved configuration whose windows have `context` tokens."""
-        reserved = reserved_tokens(data, context)
-        return cls(data.objective, hidden(data, context), data.vocab_size - len(reserved))
+    def of(cls, data: DataConfig, context: int, mask: int | None = None) -> "Task":
+        """The task of a resolved configuration whose windows have `context` tokens.
+
+        `mask`: the mask token that a given tokenizer has of its own; its other ids may stand in at random
+        (where it is not the last one it may itself, as in google-research/bert).
+        """
+        first = data.vocab_size - len(reserved_tokens(data, context))
+        special = first if mask is None else mask
+        ordinary = special if special == first else data.vocab_size
+        return cls(data.objective, hidden(data, context), special, ordinary)
 
     def examples(self, windows_BT1: Tokens, key_B: Words) -> Examples:
         """The examples of windows of T + 1 tokens: a pure function of each window and its key."""
         return _MAKERS[self.objective](self, windows_BT1, key_B)
 
 
-NEXT = Task(Objective.next, Hidden(0, 0), 0)
+NEXT = Task(Objective.next, Hidden(0, 0), 0, 0)
 
 
 def _next(_: Task, windows_BT1: Tokens, __: Words) -> Examples:
@@ -85,7 +92,7 @@ def _masked(task: Task, windows_BT1: Tokens, key_B: Words) -> Examples:
     fate_BM = shares(draws(key_B, FATES, count))
     substitute_BM = (draws(key_B, SUBSTITUTES, count) % np.uint64(task.ordinary)).astype(np.int64)
     kept_BM = np.where(fate_BM < MASKED + SUBSTITUTED, substitute_BM, targets_BM)
-    np.put_along_axis(inputs_BT, positions_BM, np.where(fate_BM < MASKED, task.ordinary, kept_BM), axis=1)
+    np.put_along_axis(inputs_BT, positions_BM, np.where(fate_BM < MASKED, task.special, kept_BM), axis=1)
     return Examples(inputs_BT, targets_BM, positions_BM)
 
 
@@ -104,7 +111,7 @@ def _span(task: Task, windows_BT1: Tokens, key_B: Words) -> Examples:
     turn_BT = _turns(task.hidden, tokens, key_B)
     hidden_BT = turn_BT % 2 == 1
     first_BT = hidden_BT & (np.diff(turn_BT, axis=1, prepend=0) == 1)
-    sentinel_BT = task.ordinary + 1 + turn_BT // 2
+    sentinel_BT = task.special + 1 + turn_BT // 2
     source_BS = np.where(first_BT, sentinel_BT, window_BT)[first_BT | ~hidden_BT].reshape(batch, -1)
     pairs_BT2 = np.stack([sentinel_BT, window_BT], axis=2)
     targets_BM = pairs_BT2[np.stack([first_BT, hidden_BT], axis=2)].reshape(batch, -1)
@@ -133,7 +140,7 @@ def _lengths(tokens: int, spans: int, key_B: Words, stream: int) -> Tokens:
 
 def _behind_begin(task: Task, targets_BM: Tokens) -> Tokens:
     """What a decoder reads to predict the targets: the begin token, then all targets but the last."""
-    begin_B1 = np.full((len(targets_BM), 1), task.ordinary, dtype=np.int64)
+    begin_B1 = np.full((len(targets_BM), 1), task.special, dtype=np.int64)
     return np.concatenate([begin_B1, targets_BM[:, :-1]], axis=1)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ablate.config import ConfigError, DataConfig, UserError, cache_dir, reserved_tokens
+from ablate.config import ConfigError, DataConfig, Objective, UserError, cache_dir, reserved_tokens
 from ablate.data.cache import entry
 from ablate.data.corpora import CORPORA
 from ablate.data.corpus import Announce, Corpus, Stream, Texts, ignore, take
@@ -99,7 +99,7 @@ def _streams(
         return {**facts, **written}
     documents = _documents(corpus, data, announce)
     split = split_documents(documents, data.val_fraction, data.split_seed, announce)
-    codec = _codec(split.train, data, reserved, draft, announce)
+    codec, mask = _codec(split.train, data, reserved, draft, announce)
     announce("encoding the corpus")
     written = _write_both(draft, codec.encode(split.train), codec.encode(split.val), data.vocab_size)
     return {
@@ -107,6 +107,7 @@ def _streams(
         "bytes": sum(len(text.encode()) for text in documents),
         "tokenizer_sha256": hashlib.sha256((draft / TOKENIZER).read_bytes()).hexdigest(),
         "entropy_rate": None,
+        **({} if mask is None else {"mask": mask}),
         **written,
     }
 
@@ -125,15 +126,20 @@ def _documents(corpus: Texts, data: DataConfig, announce: Announce) -> list[str]
 
 def _codec(
     train: tuple[str, ...], data: DataConfig, reserved: Sequence[str], draft: Path, announce: Announce
-) -> Codec:
-    """The tokenizer, trained or given; its file goes into `draft`, with the reserved tokens."""
+) -> tuple[Codec, int | None]:
+    """The tokenizer, trained or given; its file goes into `draft`, with the reserved tokens.
+
+    And the mask token that a given one has of its own: nothing is reserved then.
+    """
     if data.tokenizer is None:
         announce(f"training a byte-level BPE of {data.vocab_size:,} tokens")
         (draft / TOKENIZER).write_text(train_bpe(train, data.vocab_size, reserved), encoding="utf-8")
-        return load_codec(draft / TOKENIZER)
+        return load_codec(draft / TOKENIZER), None
     path = Path(data.tokenizer).expanduser()
     (draft / TOKENIZER).write_bytes(path.read_bytes())
     codec = load_codec(draft / TOKENIZER, str(path))
+    mask = codec.mask if data.objective is Objective.masked else None
+    reserved = reserved if mask is None else ()
     needed = codec.vocab_size + len(reserved)
     if needed != data.vocab_size:
         own = f"{codec.vocab_size}, the vocabulary of {path}"
@@ -143,7 +149,7 @@ def _codec(
         )
     if reserved:
         (draft / TOKENIZER).write_text(with_reserved(codec, reserved, str(path)), encoding="utf-8")
-    return codec
+    return codec, mask
 
 
 @dataclass(frozen=True)

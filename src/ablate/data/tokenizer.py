@@ -15,16 +15,21 @@ if TYPE_CHECKING:
 
 END_OF_TEXT = "<|endoftext|>"
 END_NAMES = (END_OF_TEXT, "</s>", "<eos>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "[EOS]", "[SEP]")
+MASK_NAMES = ("<mask>", "[MASK]", "<|mask|>")
 PIECE = 1 << 20  # characters encoded at once: bounds the memory that a long document takes
 
 
 @dataclass(frozen=True)
 class Codec:
-    """Text to tokens and back. `end` closes every document; `vocab_size` counts up to the largest id."""
+    """Text to tokens and back. `end` closes every document; `vocab_size` counts up to the largest id.
+
+    `mask`: the tokenizer's own token for what is hidden, if it has one.
+    """
 
     tokenizer: "Tokenizer"
     end: int
     vocab_size: int
+    mask: int | None
 
     def encode(self, documents: Iterable[str]) -> Iterator[NDArray[np.int64]]:
         """Token ids in runs of about a megabyte of text; each document is closed by `end`.
@@ -109,12 +114,18 @@ def load_codec(path: Path, name: str | None = None) -> Codec:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True
-    end = next((found for text in END_NAMES if (found := tokenizer.token_to_id(text)) is not None), None)
+    end = _first(tokenizer, END_NAMES)
     if end is None:
         raise UserError(
             f"data.tokenizer: {name} has no end-of-text token", allowed=f"one of {' '.join(END_NAMES)}"
         )
-    return Codec(tokenizer, end, max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1)
+    size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+    return Codec(tokenizer, end, size, _first(tokenizer, MASK_NAMES))
+
+
+def _first(tokenizer: "Tokenizer", names: Iterable[str]) -> int | None:
+    """The id of the first of these names that the tokenizer has."""
+    return next((found for name in names if (found := tokenizer.token_to_id(name)) is not None), None)
 
 
 def with_reserved(codec: Codec, reserved: Sequence[str], name: str) -> str:

@@ -61,7 +61,7 @@ def open_tokens(folder: Path, facts: dict[str, Any], data: DataConfig, context: 
     train, val = (_map(folder / name, facts["dtype"]) for name in (TRAIN, VAL))
     _require(len(train), len(val), data, context)
     counts_V = np.fromfile(folder / COUNTS, dtype="<i8")
-    task = Task.of(data, context)
+    task = Task.of(data, context, facts.get("mask"))
     unigram_V = _unigram(counts_V, task)
     windows = max(1, min(data.val_tokens, len(val) - 1) // context)
     start_N1 = np.arange(windows)[:, None] * context
