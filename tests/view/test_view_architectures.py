@@ -159,7 +159,8 @@ def test_no_contrast_and_no_sentence_mixes_tasks(study: Results) -> None:
         "preset: llama − gpt2 (objective=next)",
         "preset: llama − gpt2 × bias: all − none (objective=next)",
     ]  # fmt: skip
-    assert "bias all instead of none (objective=" in " ".join(answer(study, analysis, "more"))
+    headline = "bias all instead of none (objective=next) (a mean over 2 blocks"
+    assert headline in answer(study, analysis, "more")[1]
     assert any("2 tasks" in note and "objective=masked: 2 arms" in note for note in reading_notes(study))
     assert "of the same task to the unigram" in reading_notes(study)[-1]
 

@@ -61,8 +61,10 @@ def _seen(results: Results, analysis: Analysis) -> str:
     own = [r for r in rows if r.contrast.of[0][0] == factor]
     if not own:
         return f"In these runs no difference in {name} is known for {factor}; {largest}"
+    headline = _widest(own)
     most = f" (the most of its {len(own)} contrasts)" if len(own) > 1 else ""
-    headline = _most(own)
+    if headline.contrast.task:
+        most = f" (a mean over {plural(len(headline.contrast.blocks), 'block')}; of {len(own)} contrasts)"
     return f"In these runs {_which(headline)}{most} changes {name} by {_by_seed(headline)}; {largest}"
 
 
@@ -82,7 +84,7 @@ def _headline(analysis: Analysis) -> str:
     rows = [r for r in mains if r.contrast.of[0][0] == factor]
     found = [r for r in rows if r.found]
     if found:
-        row = _most(found)
+        row = _widest(found)
         others = (
             f"; of its {len(rows)} contrasts {len(found)} {_are(len(found))} detectable"
             if len(rows) > 1
@@ -122,7 +124,7 @@ def _largest(analysis: Analysis) -> str:
 def _told(analysis: Analysis) -> Row | None:
     mains = _mains(analysis)
     rows = [r for r in mains if r.contrast.of[0][0] == _factor(mains) and r.found]
-    return _most(rows) if rows else None
+    return _widest(rows) if rows else None
 
 
 def _family(analysis: Analysis) -> str:
@@ -265,6 +267,13 @@ def _mains(analysis: Analysis) -> list[Row]:
 def _factor(mains: Sequence[Row]) -> str:
     """The headline factor: the first one, whole models being last."""
     return mains[0].contrast.of[0][0]
+
+
+def _widest(rows: Sequence[Row]) -> Row:
+    """The largest difference; where there are several tasks, of those that are means over the most blocks."""
+    most = max(len(row.contrast.blocks) for row in rows)
+    several = any(row.contrast.task for row in rows)
+    return _most([row for row in rows if not several or len(row.contrast.blocks) == most])
 
 
 def _most(rows: Sequence[Row]) -> Row:
