@@ -89,7 +89,8 @@ def test_families_go_there_and_back(
         assert scope["model"].config.model_type == name
         check_same(runs[name], scope, close)
     weights = f"model.weights={','.join(str(tmp_path / name) for name in families)}"
-    train(presets, weights, "sweep.zip=[[model,model.weights]]", "study=back")
+    words = f"data.tokenizer={','.join(str(tmp_path / name / 'tokenizer.json') for name in families)}"
+    train(presets, weights, words, "sweep.zip=[[model,model.weights,data.tokenizer]]", "study=back")
     back = [Run(folder) for folder in find_runs(Path("runs"), "back")]
     assert len(back) == len(families)
     for run in back:
