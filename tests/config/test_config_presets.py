@@ -1,12 +1,16 @@
 """Published architectures: what their files say, what a scale keeps, and `model.bias=own`."""
 
+import re
+from functools import cache
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablate.config import (
+    Config,
     ConfigError,
     ModelConfig,
     Scale,
@@ -27,9 +31,14 @@ SIZE_FIELDS = (
 )  # fmt: skip
 
 
+@cache
+def full(preset: str) -> Config:
+    return compose([f"model={preset}"])
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_says_its_name_and_its_vocabulary(preset: str) -> None:
-    config = compose([f"model={preset}"])
+    config = full(preset)
     assert config.model.preset == preset
     assert config.data.vocab_size == config.model.vocab
     text = (conf_dir() / "model" / f"{preset}.yaml").read_text()
@@ -40,9 +49,9 @@ def test_a_preset_says_its_name_and_its_vocabulary(preset: str) -> None:
 @pytest.mark.parametrize("scale", list(Scale))
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_scale_keeps_the_character(preset: str, scale: Scale) -> None:
-    full = compose([f"model={preset}"])
-    config = compose([f"model={preset}", f"model.scale={scale}"])
-    size, whole, model = SIZES[scale], full.model, config.model
+    size, whole = SIZES[scale], full(preset).model
+    config = parse({"model": vars(scaled(whole, scale))})
+    model = config.model
     assert (model.layers, model.width, model.context) == (size.layers, size.width, size.context)
     assert config.data.vocab_size == 512
     kept = {name: value for name, value in vars(whole).items() if name not in SIZE_FIELDS}
@@ -79,6 +88,12 @@ def test_every_scaled_model_is_allowed(
 
 def _shrunk(model: ModelConfig, scale: Scale) -> ModelConfig:
     return parse({"model": vars(scaled(model, scale))}).model
+
+
+def test_a_scale_acts_where_conf_is_composed() -> None:
+    model = compose(["model=palm_540b", "model.scale=tiny"]).model
+    assert model == parse({"model": vars(scaled(full("palm_540b").model, Scale.tiny))}).model
+    assert (model.heads, model.kv_heads, model.head_dim, model.ffn) == (3, 1, 8, 128)
 
 
 def test_the_command_line_comes_after_the_scale() -> None:
@@ -174,8 +189,12 @@ def test_words_cover_the_sites_of_every_stack() -> None:
     ],
 )
 def test_what_does_not_go_together_is_refused(overrides: list[str], said: str) -> None:
+    raw: dict[str, dict[str, Any]] = {}
+    for text in overrides:
+        section, name, value = re.fullmatch(r"(\w+)\.(\w+)=(.*)", text).groups()  # type: ignore[union-attr]
+        raw.setdefault(section, {})[name] = yaml.safe_load(value)
     with pytest.raises(UserError) as error:
-        compose(overrides)
+        parse(raw)
     assert said in str(error.value)
 
 
