@@ -71,3 +71,40 @@ def test_logits_at_first_do_not_depend_on_biases(name, batch, dtype):
             arm.set_compute_dtype(dtype)
     first, *others = (logits_of(arm, batch) for arm in arms)
     assert all(torch.equal(first, other) for other in others)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_each_token_is_seen_by_whom_it_should_be(name, batch):
+    """Of the inputs: later ones within reach, or with an encoder all. Of a source: all."""
+    config = configured(name, "model.scale=tiny").model
+    model = spread(tiny(name))
+    count, here = batch.shape[1], 9
+    other = batch.clone()
+    other[:, here] = (other[:, here] + 1) % 64
+    source = batch.flip(1)[:, :9]
+    sources = () if model.encoder is None else (source,)
+    seen_by = (model(batch, *sources) != model(other, *sources)).any(-1).any(0).tolist()
+    reach = sum(span_of(config, index) - 1 for index in range(config.layers))
+    if config.stack == "encoder":
+        assert all(seen_by)
+    else:
+        assert seen_by == [here <= query <= here + reach for query in range(count)]
+    if sources:
+        changed = source.clone()
+        changed[:, 0] = (changed[:, 0] + 1) % 64
+        assert (model(batch, source) != model(batch, changed)).any(-1).all()
+
+
+def span_of(config, index):
+    """How many tokens, itself included, a query of a block sees at most."""
+    banded = config.window is not None and (index + 1) % config.window_every == 0
+    return config.window if banded else config.context
+
+
+def spread(model):
+    """With parameters so large that what is seen shows."""
+    generator = torch.Generator().manual_seed(2)
+    for parameter in model.parameters():
+        parameter.add_(torch.empty_like(parameter).normal_(0, 0.2, generator=generator))
+    return model
