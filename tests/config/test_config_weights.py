@@ -110,3 +110,16 @@ def test_weights_can_be_swept(tmp_path: Path) -> None:
     cells = expand([*TINY, f"model.weights=null,{one},{two}"]).cells
     digests = [None, weights_digest(one), weights_digest(two)]
     assert [cell.model.weights_sha256 for cell in cells] == digests
+
+
+def test_what_a_start_from_weights_does_not_read_makes_no_other_run(tmp_path: Path) -> None:
+    folder = make(tmp_path / "a")
+    asked = [*TINY, f"model.weights={folder}"]
+    ids = [
+        run_id(compose([*asked, *more]), "")
+        for more in ([], ["model.init=xavier"], ["model.bias_init=torch"])
+    ]
+    assert len(set(ids)) == 1
+    with pytest.raises(ConfigError, match=r"seed = 1\n.*only the order of the batches is drawn"):
+        compose([*asked, "data.data_seed=0", "seed=1"])
+    assert compose([*asked, "seed=1"]).data.data_seed == 1

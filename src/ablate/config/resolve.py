@@ -40,6 +40,8 @@ OBJECTIVES = {
     Stack.encoder_decoder: (Objective.prefix, Objective.span),
 }
 VOCAB = 512
+# Started from a folder's weights, a model draws nothing: runs that differ in these would be the same run.
+NOTHING_DRAWN = {"model.init": ModelConfig().init, "model.bias_init": ModelConfig().bias_init}
 
 
 # None depends on another derived field.
@@ -95,11 +97,14 @@ def _getter(key: str) -> Callable[[Config], Any]:
 def resolve(asked: Config) -> Config:
     """Fill derived fields, realise the bias sites, make steps of fractions. Idempotent.
 
+    With `model.weights` the initialisation is the default, since nothing is drawn by it.
     `model.head_dim` stays null where heads do not divide width: the rules refuse that.
     Raises ConfigError where `bias` names a site that the model does not have.
     """
     changes = {key: derive(asked) for key, derive in DERIVED.items() if at(asked, key) is None}
     changes["model.bias"] = realise(asked.model.bias, asked.model)
+    if asked.model.weights is not None:
+        changes |= NOTHING_DRAWN
     for key in FRACTIONS:
         changes[key] = _whole_steps(at(asked, key), asked.optim.steps)
     return assign(asked, changes)

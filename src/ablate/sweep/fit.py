@@ -129,7 +129,10 @@ def _refusal(need: Need, largest: Memory, recorded: bool) -> UserError:
         hints.append(f"model.scale={Scale.tiny}")
     states = largest.total - largest.activations
     if largest.activations > states / 10 and states <= need.room:
-        hints.append("a larger optim.accumulation or a smaller optim.batch")
+        if config.optim.accumulation < config.optim.batch:
+            hints.append("a larger optim.accumulation")
+        if config.optim.batch > 1:
+            hints.append("a smaller optim.batch")
     if not hints and not recorded:
         hints.append("a smaller model")
     hints.append("run.force=true (to start all the same)")
