@@ -67,7 +67,7 @@ def test_hints_fit_the_cause() -> None:
     known = {(llama.model, llama.data.vocab_size): {**DESCRIPTION, "parameters": GB}}
     with pytest.raises(UserError, match=r"try: model\.scale=tiny; run\.force"):
         check(llama, states=4 * GB)
-    with pytest.raises(UserError, match=r"try: a larger optim\.accumulation or a smaller .*; run"):
+    with pytest.raises(UserError, match=r"try: a larger optim\.accumulation; a smaller optim\.batch; run"):
         check(config(batch=16_000))
     with pytest.raises(UserError, match=r"try: run\.force"):
         check_memory([llama], ignore, known, recorded=True)

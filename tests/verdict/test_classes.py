@@ -55,6 +55,14 @@ CASES: dict[str, tuple[Kind, Make]] = {
         Kind.stable,
         lambda n, s: curve(joined(towards(L0, U, 0.03, 40), ramp(U, U - 0.1, 0.4), 0.4), n, s),
     ),
+    "goes on from trained weights, and learns a little": (
+        Kind.stable,
+        lambda n, s: curve(ramp(5.2, 5.18, 0.0), n, s),
+    ),
+    "goes on from trained weights, to a little worse": (
+        Kind.stable,
+        lambda n, s: curve(joined(ramp(4.6, 4.63, 0.0), flat(4.63), 0.3), n, s),
+    ),
     "three steps, three nats": (Kind.spiked, lambda n, s: curve(healthy(), n, s, spikes=narrow(n, 3.0))),
     "three steps, one nat": (Kind.spiked, lambda n, s: curve(healthy(), n, s, spikes=narrow(n, 1.0))),
     "a high, wide bump": (Kind.spiked, lambda n, s: curve(plus(healthy(), bump(0.6, 0.05, 1.0)), n, s)),
@@ -65,6 +73,10 @@ CASES: dict[str, tuple[Kind, Make]] = {
     "up and away": (
         Kind.diverged,
         lambda n, s: curve(joined(healthy(), towards(5.0, 9.0, 0.4, 20), 0.4), n, s),
+    ),
+    "goes on from trained weights, and blows up": (
+        Kind.diverged,
+        lambda n, s: curve(joined(flat(4.6), towards(4.6, 8.0, 0.3), 0.3), n, s),
     ),
     "above the start at once": (Kind.diverged, lambda n, s: curve(towards(L0, 6.9, 0.03, 30), n, s)),
     "back to the start": (Kind.diverged, lambda n, s: curve(joined(healthy(), flat(L0), 0.5), n, s)),
@@ -77,6 +89,10 @@ CASES: dict[str, tuple[Kind, Make]] = {
         lambda n, s: curve(joined(healthy(), ramp(4.2, 5.4, 0.6, 0.8), 0.6), n, s),
     ),
     "collapses early": (Kind.collapsed, lambda n, s: curve(towards(L0, U, 0.03, 40), n, s)),
+    "goes on from trained weights, and loses all it knew": (
+        Kind.diverged,
+        lambda n, s: curve(joined(flat(4.6), towards(4.6, U, 0.3, 30), 0.3), n, s),
+    ),
     "collapses just below the unigram": (
         Kind.collapsed,
         lambda n, s: curve(towards(L0, U - 0.07, 0.03, 40), n, s),
@@ -100,7 +116,11 @@ CASES: dict[str, tuple[Kind, Make]] = {
     "slowly to the unigram": (Kind.undertrained, lambda n, s: curve(ramp(L0, U + 0.02, 0.05), n, s)),
 }
 
-SHORTEST = {"collapses early": 60, "collapses just below the unigram": 60}  # steps; see the test below
+SHORTEST = {  # steps; see the test below
+    "collapses early": 60,
+    "collapses just below the unigram": 60,
+    "goes on from trained weights, to a little worse": 60,
+}
 
 
 @pytest.mark.parametrize("steps", LENGTHS)

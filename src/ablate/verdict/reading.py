@@ -41,6 +41,12 @@ class Reading:
     loss_R: Floats
     excess_R: Floats
 
+    @property
+    def began_trained(self) -> bool:
+        """Did it begin below the unigram, from trained weights? Its start is no level of knowing nothing."""
+        levels = self.levels
+        return levels.start < levels.unigram - self.thresholds.cap * levels.scale
+
     @cached_property
     def window(self) -> int:
         """Rows in one running mean."""

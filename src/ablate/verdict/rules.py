@@ -122,8 +122,13 @@ def _highest_rise(values: Floats) -> float:
 
 
 def _back_at_start(reading: Reading) -> Reasons:
-    """Source: Wortsman et al. 2023 (arXiv 2309.14322, section 2.2): a failed run ends at l0 or above."""
-    return _where(reading, "start") if _at_start(reading) else ()
+    """Source: Wortsman et al. 2023 (arXiv 2309.14322, section 2.2): a failed run ends at l0 or above.
+
+    Trained weights may be left a little upwards: a run that goes on from them ends clearly above l0.
+    """
+    levels, th = reading.levels, reading.thresholds
+    lost = levels.final >= levels.start + th.rise * levels.scale
+    return _where(reading, "start") if _at_start(reading) and (lost or not reading.began_trained) else ()
 
 
 def _gave_back(reading: Reading) -> Reasons:
