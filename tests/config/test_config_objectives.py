@@ -1,6 +1,9 @@
 """What each objective needs of a window and of the vocabulary is checked before anything starts."""
 
+import re
+
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,11 +15,14 @@ SPAN = "model.stack=encoder_decoder data.objective=span"
 REFUSED = [
     (
         f"{SPAN} model.context=8",
-        ["data.mask_span = 3.0", "less than 2", "data.mask_span=1", "model.context=17"],
+        ["data.mask_span = 3.0", "less than 2", "data.mask_span=1 or model.context=10"],
     ),
-    (f"{SPAN} model.context=3", ["data.mask_rate = 0.15", "of the 3 of a window", "try: model.context=17"]),
+    (f"{SPAN} model.context=3", ["data.mask_rate = 0.15", "of the 3 of a window", "try: model.context=10"]),
     (f"{SPAN} data.mask_span=40", ["data.mask_span = 40.0", "less than 20", "try: data.mask_span=10"]),
-    (f"{SPAN} data.mask_rate=0.9", ["data.mask_rate = 0.9", "leaves 19 or more", "try: data.mask_rate=0.15"]),
+    (
+        f"{SPAN} data.mask_rate=0.9",
+        ["data.mask_rate = 0.9", "leaves 19 or more", "try: data.mask_span=58 or data.mask_rate=0.15"],
+    ),
     (f"{SPAN} data.mask_rate=0.99", ["data.mask_rate = 0.99", "of the 64 of a window (model.context)"]),
     ("model.stack=encoder model.context=2 data.mask_rate=0.8", ["data.mask_rate = 0.8", "leaves 1 or more"]),
     (
@@ -67,10 +73,22 @@ def test_what_passes_hides_something_and_leaves_something(
     shares = {"mask_rate": rate} if objective in (Objective.masked, Objective.span) else {}
     lengths = {"mask_span": length} if objective is Objective.span else {}
     data = {"objective": str(objective), "vocab_size": 4096, **shares, **lengths}
+    raw = {"model": {"context": context, "stack": stack}, "data": data}
     try:
-        config = parse({"model": {"context": context, "stack": stack}, "data": data})
-    except ConfigError:
+        config = parse(raw)
+    except ConfigError as refusal:
+        error = refusal
+    else:
+        error = None
+    if error is not None:
         assert objective in (Objective.masked, Objective.span)
+        assert error.hint is not None
+        for hint in error.hint.split(" or "):  # what is suggested is taken
+            tree = {name: dict(part) for name, part in raw.items()}
+            for word in hint.split(" "):
+                section, name, value = re.split(r"[.=]", word, maxsplit=2)
+                tree[section][name] = yaml.safe_load(value)
+            parse(tree)
         return
     some = hidden(config.data, context)
     assert (some.tokens == 0) == (objective is Objective.next)

@@ -35,6 +35,13 @@ def hidden(data: DataConfig, context: int) -> Hidden:
             return Hidden(share, round(share / data.mask_span))
 
 
+def hides_well(data: DataConfig, context: int) -> bool:
+    """Is something hidden of every window (with objective span, in spans), and something left to read?"""
+    some = hidden(data, context)
+    hides = data.objective is not Objective.span or (some.tokens > 0 and some.spans > 0)
+    return hides and context - some.tokens >= max(1, some.spans)
+
+
 def reserved_tokens(data: DataConfig, context: int) -> tuple[str, ...]:
     """The names of the tokens that the objective adds, the last ids of `data.vocab_size` in this order."""
     match data.objective:

@@ -1,17 +1,19 @@
 """Rules between settings: one function each, over a resolved configuration."""
 
-import math
 import re
+from dataclasses import replace
+from typing import Any
 
 from ablate.config.enums import Objective, Schedule, Source
 from ablate.config.errors import ConfigError
 from ablate.config.fields import table
 from ablate.config.model_rules import MODEL_RULES, Rule, divisors
-from ablate.config.objectives import SMALLEST_BPE, hidden, reserved_tokens
+from ablate.config.objectives import SMALLEST_BPE, hidden, hides_well, reserved_tokens
 from ablate.config.resolve import OBJECTIVES, at
-from ablate.config.schema import Config
+from ablate.config.schema import Config, DataConfig
 
 _refused = ConfigError.setting
+LONGEST = 1000  # a window that is suggested at most, in tokens
 
 
 def check(config: Config) -> None:
@@ -39,22 +41,36 @@ def _objective(c: Config) -> ConfigError | None:
 def _hidden(c: Config) -> ConfigError | None:
     """What is hidden of a window must be something, and leave something to read."""
     d, context = c.data, c.model.context
-    some = hidden(d, context)
-    if d.objective is Objective.span and 0 in (some.tokens, some.spans):
-        longer = f"model.context={math.ceil((d.mask_span / 2 + 1) / d.mask_rate)}"
-        if some.tokens:
-            allowed = f"less than {2 * some.tokens}: so few tokens are hidden that no span is that long"
-            return _refused(
-                "data.mask_span", d.mask_span, allowed, f"data.mask_span={some.tokens} or {longer}"
-            )
+    if hides_well(d, context):
+        return None
+    some, hint = hidden(d, context), " or ".join(_that_hide_well(d, context))
+    if d.objective is Objective.span and some.tokens and not some.spans:
+        allowed = f"less than {2 * some.tokens}: so few tokens are hidden that no span is that long"
+        return _refused("data.mask_span", d.mask_span, allowed, hint)
+    if d.objective is Objective.span and not some.tokens:
         allowed = f"a share that hides a token of the {context} of a window (model.context)"
-        return _refused("data.mask_rate", d.mask_rate, allowed, longer)
-    least = max(1, some.spans)
-    if context - some.tokens < least:
-        usual = table()["data.mask_rate"].default
+    else:
+        least = max(1, some.spans)
         allowed = f"a share that leaves {least} or more tokens of the {context} of a window (model.context)"
-        return _refused("data.mask_rate", d.mask_rate, allowed, f"data.mask_rate={usual}")
-    return None
+    return _refused("data.mask_rate", d.mask_rate, allowed, hint)
+
+
+def _that_hide_well(data: DataConfig, context: int) -> list[str]:
+    """Changes after which something is hidden and something left; of one setting, if that helps."""
+    usual: dict[str, Any] = {name: table()[f"data.{name}"].default for name in ("mask_rate", "mask_span")}
+    changes: list[dict[str, Any]] = [{"mask_rate": usual["mask_rate"]}]
+    if data.objective is Objective.span:
+        changes = [{"mask_span": max(1, hidden(data, context).tokens)}, *changes]
+    found = [f"data.{name}={value}" for change in changes for name, value in change.items()
+             if hides_well(replace(data, **change), context)]  # fmt: skip
+    longer_with: tuple[dict[str, Any], ...] = ({}, {"mask_rate": usual["mask_rate"]}, usual)
+    for change in longer_with:
+        changed = replace(data, **change)
+        longer = next((n for n in range(context, LONGEST + 1) if hides_well(changed, n)), None)
+        if longer is not None and (not found or (not change and longer > context)):
+            words = [f"data.{name}={value}" for name, value in change.items()]
+            return [*found, " ".join([*words, *([f"model.context={longer}"] if longer > context else [])])]
+    return found
 
 
 def _accumulation(c: Config) -> ConfigError | None:
