@@ -8,6 +8,7 @@ from ablate.data.batches import Batches, permute
 from ablate.data.corpora import CORPORA, Corpus, Stream, Texts
 from ablate.data.examples import Examples, Task
 from ablate.data.files import expand, of_files
+from ablate.data.match import check_tokenizer
 from ablate.data.prepare import fingerprint, prepare
 from ablate.data.synthetic import Chain
 from ablate.data.tokenizer import Codec, load_codec
@@ -25,6 +26,7 @@ __all__ = [
     "Task",
     "Texts",
     "TokenData",
+    "check_tokenizer",
     "expand",
     "fingerprint",
     "load_codec",

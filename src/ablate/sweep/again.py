@@ -1,12 +1,12 @@
 """Runs of a study that ended badly, to be launched again as they were frozen."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ablate.config import Config, UserError, load
-from ablate.data import prepare
 from ablate.record import RunFolder, State, code_sha, find_runs, read_status
+from ablate.sweep.prepared import prepare_runs
 from ablate.sweep.requeue import requeue
 
 BROKEN = frozenset({State.failed, State.killed, State.preempted})
@@ -45,15 +45,11 @@ def _config(folder: RunFolder) -> Config:
 def queue_again(runs: list[Broken], announce: Callable[[str], None]) -> list[RunFolder]:
     """Prepare their data and queue them with the present code; their settings stay.
 
-    Raises UserError for one that would go on from a checkpoint of other code.
+    Raises UserError for data that cannot be used, and for a run that would go on from a checkpoint of other
+    code.
     """
     code = code_sha()
-    seen = set()
-    for run in runs:
-        data, context = replace(run.config.data, data_seed=0), run.config.model.context
-        if (data, context) not in seen:
-            seen.add((data, context))
-            prepare(data, context, announce)
+    prepare_runs((run.config for run in runs), announce)
     for run in runs:
         try:
             requeue(run.folder, run.config, code, announce)

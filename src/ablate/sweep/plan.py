@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ablate.config import Axis, Config, DataConfig, dump, expand, run_id, slug
-from ablate.data import fingerprint, prepare
+from ablate.data import fingerprint
 from ablate.record import (
     Owner,
     Run,
@@ -18,6 +18,7 @@ from ablate.record import (
     find_runs,
     read_status,
 )
+from ablate.sweep.prepared import prepare_runs
 from ablate.sweep.requeue import renew, requeue
 
 
@@ -94,16 +95,11 @@ def plan_cells(base: Config, axes: tuple[Axis, ...], configs: Sequence[Config]) 
 
 
 def prepare_data(the_plan: Plan, announce: Callable[[str], None]) -> None:
-    """Build or open the token cache of every run to train: data that cannot be used stop the sweep here.
+    """Prepare the data of every run to train (see `prepare_runs`): what cannot be used stops the sweep here.
 
-    Raises UserError (empty, too small or undecodable data). The worker finds the caches.
+    Raises UserError.
     """
-    seen = set()
-    for cell in the_plan.todo:
-        data, context = replace(cell.config.data, data_seed=0), cell.config.model.context
-        if (data, context) not in seen:
-            seen.add((data, context))
-            prepare(data, context, announce)
+    prepare_runs((cell.config for cell in the_plan.todo), announce)
 
 
 def unrecorded(cell: Cell) -> tuple[str, ...]:

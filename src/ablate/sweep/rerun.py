@@ -2,12 +2,13 @@
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ablate.config import Config, UserError, dump, load, replace, run_id
 from ablate.data import fingerprint
 from ablate.record import Claim, RunFolder, SeriesWriter, State, create_rerun, read_series
+from ablate.sweep.prepared import prepare_runs
 
 CADENCES = ("", "val", "probe")  # the series that are compared; timing never is
 _STEP = re.compile(r"step-(\d{6,})")
@@ -24,14 +25,18 @@ class Repetition:
 
 
 def prepare_rerun(
-    source: RunFolder, overrides: Mapping[str, object], from_step: int | None = None
+    source: RunFolder,
+    overrides: Mapping[str, object],
+    from_step: int | None = None,
+    announce: Callable[[str], None] = print,
 ) -> Repetition:
     """Freeze the next folder under `reruns/`: the source's config with overrides applied.
 
     With `from_step` the newest checkpoint at or before it comes along with the rows before it, as if a first
     attempt had been preempted there: the worker resumes. The costlier probes then measure every step.
-    Raises UserError for a repetition, for a step that is negative or beyond the run, or when overrides make
-    it another experiment, whose steps cannot begin at this run's checkpoint.
+    Its data are prepared before; `announce` is told what takes time. Raises UserError for a repetition, for
+    data that cannot be used, for a step that is negative or beyond the run, or when overrides make it another
+    experiment, whose steps cannot begin at this run's checkpoint.
     """
     if source.path.parent.name == "reruns":
         original = source.path.parents[1]
@@ -44,6 +49,7 @@ def prepare_rerun(
         _check_step(from_step, recorded, same)
         config = replace(config, {"probe.every": 1})
         start = nearest_checkpoint(source, from_step) or 0
+    prepare_runs([config], announce)
     folder = create_rerun(source, dump(config))
     if start:
         _copy_beginning(source, folder, start)
