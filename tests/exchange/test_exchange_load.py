@@ -49,7 +49,7 @@ def test_every_difference_is_named_and_nothing_is_loaded(folder: MakeFolder) -> 
     assert set(lines[1:-1]) == {
         "config.json: num_attention_heads = 2; model.heads says 4",
         "config.json: rms_norm_eps = 1e-05; model.eps says 1e-06",
-        "config.json: hidden_act = gelu; model.activation says silu",
+        "config.json: hidden_act = gelu; model.activation says swiglu",
         "missing: model.norm.weight [32]",
         "shape: model.layers.0.mlp.up_proj.weight [3, 4]; this model has [86, 32]",
         "type: model.layers.1.mlp.down_proj.weight is I32; allowed: F64, F32, F16, BF16",

@@ -11,7 +11,7 @@ from ablate.cli.codes import ALL_DONE
 from ablate.cli.studies import meant_run
 from ablate.config import Keep, Objective, UserError
 from ablate.data import load_codec, prepare
-from ablate.exchange import Exported, Words, check_target, family_of, save_folder
+from ablate.exchange import Exported, Words, check_parameters, check_target, family_of, save_folder
 from ablate.record import REDO, Run, RunFolder, State
 from ablate.view import clean
 
@@ -26,11 +26,16 @@ def run(args: argparse.Namespace) -> int:
     folder = meant_run(Path(args.root), args.target, "exported")
     record = Run(folder)
     weights = _weights(record)
-    model, vocab = record.config.model, len(weights["embed.weight"])
-    family_of(model, vocab)  # before the tokenizer is looked for, which may take long
+    model, vocab = record.config.model, record.config.data.vocab_size
+    family_of(model, vocab)
+    _check(record, weights)  # both before the tokenizer is looked for, which may take long
     words = _words(record)
     exported = save_folder(target, model, vocab, weights, words)
-    for line in [*_what(folder, target, exported), *exported.family.notes(model), *_remarks(weights, words)]:
+    for line in [
+        *_what(folder, target, exported),
+        *exported.family.notes(model),
+        *_remarks(record, weights, words),
+    ]:
         print(clean(line))
     print("\n".join(_python(target, exported, words)))
     return ALL_DONE
@@ -57,6 +62,16 @@ def _weights(record: Run) -> dict[str, NDArray[np.float32]]:
         return dict(load_file(path))
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path} cannot be read: {error}", hint=REDO) from None
+
+
+def _check(record: Run, weights: Mapping[str, NDArray[np.float32]]) -> None:
+    """Raise UserError where the file holds other weights than the model's."""
+    config = record.config
+    try:
+        check_parameters(config.model, config.data.vocab_size, weights)
+    except UserError as error:
+        path = record.folder.checkpoint / FINAL
+        raise UserError(f"{path} is damaged, or of another run: {error.problem}", hint=REDO) from None
 
 
 def _words(record: Run) -> Words | None:
@@ -91,10 +106,19 @@ def _what(folder: RunFolder, target: Path, exported: Exported) -> list[str]:
     return said
 
 
-def _remarks(weights: Mapping[str, NDArray[np.float32]], words: Words | None) -> list[str]:
+def _verdict(record: Run) -> str:
+    """What the run's summary says of it."""
+    try:
+        verdict = (record.summary or {}).get("verdict")
+    except UserError:
+        return f"{record.folder.summary} cannot be read"
+    return f"the run's verdict is {verdict}" if verdict else "the run has no verdict"
+
+
+def _remarks(record: Run, weights: Mapping[str, NDArray[np.float32]], words: Words | None) -> list[str]:
     said = []
     if not all(np.isfinite(array).all() for array in weights.values()):
-        said.append("its weights are not all finite: the run diverged")
+        said.append(f"the weights are not all finite; {_verdict(record)}")
     if words is None:
         said.append("no tokenizer: the run was trained on tokens, not on text")
     return said

@@ -11,6 +11,7 @@ from ablate.sweep import (
     WorkerError,
     check_confounds,
     check_memory,
+    check_weights,
     describe_models,
     estimate_time,
     need_words,
@@ -32,7 +33,10 @@ from ablate.view import (
 
 
 def show_plan(the_plan: Plan) -> None:
-    """The whole plan: every run, every arm, the cost. Raises UserError for confounded arms, in the end."""
+    """The whole plan: every run, every arm, the cost. Raises UserError for weights that are not the model,
+    before; for confounded arms, in the end.
+    """
+    check_weights(cell.config for cell in the_plan.todo)
     arms = planned_arms(the_plan)
     descriptions = describe_models([arm.config for arm in arms], say)
     emit(plan_table(the_plan, arms))
@@ -56,7 +60,10 @@ def _say_memory(the_plan: Plan, descriptions: Descriptions) -> None:
 
 
 def check_and_summarise(the_plan: Plan) -> None:
-    """The plan in a few lines. Raises UserError for confounded arms, and for too little memory, before."""
+    """The plan in a few lines. Raises UserError for confounded arms, for weights that are not the model, and
+    for too little memory, before.
+    """
+    check_weights(cell.config for cell in the_plan.todo)
     arms = planned_arms(the_plan)
     descriptions = describe_models([arm.config for arm in arms], say)
     check_confounds(the_plan, descriptions)

@@ -11,7 +11,7 @@ from ablate.cli.studies import meant_run
 from ablate.cli.work import work
 from ablate.config import UserError, load, replace
 from ablate.record import Run, RunFolder, State
-from ablate.sweep import Repetition, compare_runs, prepare_rerun
+from ablate.sweep import Repetition, check_weights, compare_runs, prepare_rerun
 from ablate.view import clean, comparison_lines
 
 
@@ -23,7 +23,9 @@ def run(args: argparse.Namespace) -> int:
     if not len(original.series()):
         raise UserError(f"{source.path} holds no rows to compare with", hint=f"ablate show {source.id}")
     recorded = load(source.config)
-    if not fits([replace(recorded, overrides) if overrides else recorded], recorded=True):
+    asked = replace(recorded, overrides) if overrides else recorded
+    check_weights([asked])
+    if not fits([asked], recorded=True):
         return SOME_FAILED
     repetition = prepare_rerun(source, overrides, args.from_step)
     _announce(source, repetition, args.from_step)

@@ -8,7 +8,7 @@ from ablate.cli.work import check_mode, mirrored, resume_command, work
 from ablate.config import UserError, compose
 from ablate.mirror import is_agents
 from ablate.record import Run, RunFolder, State, read_status
-from ablate.sweep import freeze, plan_cells, prepare_data
+from ablate.sweep import check_weights, freeze, plan_cells, prepare_data
 from ablate.view import clean, final_val, loss
 
 
@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
         _outcome(cell.folder)
         return ALL_DONE
     check_mode(config, args.overrides)
+    check_weights([config])
     if not fits([config]):
         return SOME_FAILED
     prepare_data(the_plan, print)

@@ -7,7 +7,8 @@ from ablate.exchange.choose import FAMILIES, family_of
 from ablate.exchange.family import Family
 from ablate.exchange.layout import Array, Tensor
 from ablate.exchange.load import load_weights
-from ablate.exchange.save import Exported, Words, check_target, save_folder
+from ablate.exchange.match import check_folder
+from ablate.exchange.save import Exported, Words, check_parameters, check_target, save_folder
 
 __all__ = [
     "FAMILIES",
@@ -16,6 +17,8 @@ __all__ = [
     "Family",
     "Tensor",
     "Words",
+    "check_folder",
+    "check_parameters",
     "check_target",
     "family_of",
     "load_weights",

@@ -1,5 +1,7 @@
 """Which family can say a model: decided from its resolved configuration, whatever it was made from."""
 
+from collections.abc import Sequence
+
 from ablate.config import ModelConfig, UserError
 from ablate.config.errors import shown
 from ablate.exchange.bert import BERT
@@ -8,6 +10,7 @@ from ablate.exchange.gpt import GPT2, GPT_NEOX
 from ablate.exchange.llama import LLAMA, MISTRAL, OLMO2, QWEN2, QWEN3
 
 FAMILIES = (GPT2, BERT, LLAMA, MISTRAL, QWEN2, QWEN3, OLMO2, GPT_NEOX)  # plainest first
+SHOWN = 20
 
 
 def family_of(model: ModelConfig, vocab: int) -> Family:
@@ -31,3 +34,9 @@ def obstacle(model: ModelConfig, need: Need) -> str:
     """One setting that a family does not have, and what it has."""
     value = shown(getattr(model, need.setting))
     return f"model.{need.setting} = {value} (it has {need.allowed(model)})"
+
+
+def listed(found: Sequence[str]) -> str:
+    """Differences, a line each, the first of them where there are many."""
+    more = [f"… {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return "".join(f"\n  {line}" for line in [*found[:SHOWN], *more])

@@ -12,6 +12,7 @@ from ablate.exchange.layout import Part, Tensor
 from ablate.exchange.names import has, shape_of, site_of, turned_channels
 
 ALWAYS = "always"
+UNSAID = object()  # in place of a setting's value: no value says it
 Raw = Mapping[str, Any]
 
 
@@ -70,7 +71,7 @@ class Fact:
     `setting`: the model's setting that it tells ("": none, it is a fixed fact of our models). `compared`: a
     folder with another value is another model; not so where the shapes of tensors show it, or nothing depends
     on it here. `same`: are two values the same model? `reads`: the value, where it takes more than one key.
-    `means`: the setting's value, from the fact's (None: it does not tell it all).
+    `means`: the setting's value, from the fact's, or `UNSAID` (no function: it does not tell it all).
     """
 
     keys: tuple[str, ...]

@@ -97,7 +97,7 @@ GPT_NEOX = Family(
         ),
         link("gpt_neox.layers.{}.attention.query_key_value", *QKV, by_head=True),
         link("gpt_neox.final_layer_norm", "final_norm"),
-        link("lm_head", "head"),
+        link("embed_out", "head"),
     ),
     biases={
         **dict.fromkeys(ATTENTION, "attention_bias"),
@@ -135,6 +135,7 @@ GPT_NEOX = Family(
         *(written(key, 0.0) for key in ("attention_dropout", "hidden_dropout")),
     ),
     prefix="gpt_neox.",
-    tied={"lm_head.weight": "gpt_neox.embed_in.weight"},
+    tied={"embed_out.weight": "gpt_neox.embed_in.weight"},
     buffers=r"gpt_neox\.layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
+    respelt={"lm_head.": "embed_out."},  # what the class calls it; what it saves does not
 )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ablate.config import ModelConfig, Placement, QkNormOver, Site
-from ablate.exchange.family import ALWAYS, Fact, Family, Need, Raw, as_it_is, link, only
+from ablate.exchange.family import ALWAYS, UNSAID, Fact, Family, Need, Raw, link, only
 from ablate.exchange.tables import (
     FILLS,
     LLAMA_LIKE,
@@ -87,26 +87,29 @@ def _within(theirs: Any, ours: Any, model: ModelConfig) -> bool:
 
 def _window(raw: Raw) -> Any:
     """The window of all blocks, None where none has one; in words where only some do."""
-    window, layers = raw.get("sliding_window", 4096), raw.get("num_hidden_layers", 32)
+    window, layers = raw.get("sliding_window", 4096), raw.get("num_hidden_layers", 32) or 0
     if not raw.get("use_sliding_window", False) or window is None:
         return None
-    first = raw.get("max_window_layers", 28)
-    kinds = raw.get("layer_types") or [FULL if i < first else SLIDING for i in range(layers)]
-    sliding = [kind == SLIDING for kind in kinds]
-    if all(sliding):
+    first = raw.get("max_window_layers", 28) or 0
+    if kinds := raw.get("layer_types"):
+        every, some = all(kind == SLIDING for kind in kinds), SLIDING in kinds
+    else:
+        every, some = first <= 0, first < layers
+    if every:
         return window
-    return f"{window} in some blocks" if any(sliding) else None
+    return f"{window} in some blocks" if some else None
 
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 QWEN_WINDOW = (
     Fact(("use_sliding_window",), lambda m: m.window is not None, compared=False),
     Fact(
-        ("sliding_window",), lambda m: m.window, setting="window", same=_within, reads=_window, means=as_it_is
+        ("sliding_window",), lambda m: m.window, setting="window", same=_within, reads=_window,
+        means=lambda window: UNSAID if isinstance(window, str) else window,
     ),
     Fact(("layer_types",), lambda m: [FULL if m.window is None else SLIDING] * m.layers, compared=False),
     Fact(("max_window_layers",), lambda m: m.layers if m.window is None else 0, compared=False),
-)
+)  # fmt: skip
 
 LLAMA = _family(
     "llama",

@@ -5,7 +5,7 @@ from typing import Any
 
 from ablate.config import ModelConfig
 from ablate.config.errors import shown
-from ablate.exchange.family import ALWAYS, Family, Raw
+from ablate.exchange.family import ALWAYS, UNSAID, Family, Raw
 
 
 def overrides(family: Family, raw: Raw, model: ModelConfig, vocab: int) -> list[str]:
@@ -36,8 +36,12 @@ def _from_facts(family: Family, raw: Raw, model: ModelConfig) -> dict[str, Any]:
         if fact.means is None or (fact.setting == "context" and not learned):
             continue
         theirs = fact.read(raw)
-        if not fact.same(theirs, fact.says(model), model):
-            changes[fact.setting] = fact.means(theirs)
+        if fact.same(theirs, fact.says(model), model):
+            continue
+        nothing = theirs is None and fact.compared and fact.setting != "window"
+        value = UNSAID if nothing else fact.means(theirs)
+        if value is not UNSAID:
+            changes[fact.setting] = value
     return changes
 
 

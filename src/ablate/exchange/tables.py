@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ablate.config import Activation, ModelConfig, Norm, Placement, Position, QkNormOver, Stack
-from ablate.exchange.family import Fact, Link, Need, as_it_is, link, only
+from ablate.exchange.family import UNSAID, Fact, Link, Need, as_it_is, link, only
 
 GELU_TANH = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_python_tanh", "gelu_accurate")
 MEANS: Mapping[str, Activation] = {
@@ -77,7 +77,10 @@ def activation(key: str, words: Mapping[Activation, str], absent: str) -> Fact:
     def says(model: ModelConfig) -> str:
         return words.get(model.activation, str(model.activation))
 
-    return Fact((key,), says, absent, "activation", same=same, means=MEANS.get)
+    def means(theirs: Any) -> Any:
+        return MEANS.get(theirs, UNSAID)
+
+    return Fact((key,), says, absent, "activation", same=same, means=means)
 
 
 def rope_theta(*also: str) -> Fact:

@@ -21,6 +21,7 @@ from ablate.sweep.plan import (
 )
 from ablate.sweep.proof import Proof, paired_proof
 from ablate.sweep.rerun import CADENCES, Repetition, nearest_checkpoint, prepare_rerun
+from ablate.sweep.weights import check_weights
 
 __all__ = [
     "BROKEN",
@@ -45,6 +46,7 @@ __all__ = [
     "broken_runs",
     "check_confounds",
     "check_memory",
+    "check_weights",
     "compare_runs",
     "cost",
     "decay_counts",
