@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -12,7 +13,7 @@ from tests.parity.parity_models import VOCAB, backward, check_gradients, randomi
 from torch import Tensor, nn
 
 from ablate.config import Config, compose
-from ablate.exchange import family_of, load_weights, save_folder
+from ablate.exchange import check_folder, family_of, load_weights, save_folder
 from ablate.model import Transformer, build, describe
 
 pytestmark = pytest.mark.parity
@@ -59,6 +60,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 CASES = {**PRESETS, **OTHERS}
+IN_THEIR_CLASS = {"embed_out.weight": "lm_head.weight"}  # it renames what it loads and saves
 
 
 def examples(config: Config) -> dict[str, Tensor]:
@@ -90,6 +92,18 @@ def numpy_of(module: nn.Module) -> dict[str, Any]:
     return {name: p.detach().numpy() for name, p in module.named_parameters()}
 
 
+def built_by_them(config: Config) -> Any:
+    """Their class from its own configuration: of ours they get nothing but the values of config.json.
+
+    No token pads: its embedding would get no gradient.
+    """
+    family = family_of(config.model, VOCAB)
+    said = {**family.config(config.model, VOCAB), "pad_token_id": None}
+    settings = transformers.AutoConfig.for_model(**said)
+    auto = getattr(transformers, family.auto)
+    return auto.from_config(settings, attn_implementation="eager").eval()
+
+
 def reference_of(folder: Path, config: Config) -> Any:
     auto = getattr(transformers, family_of(config.model, VOCAB).auto)
     return auto.from_pretrained(folder, attn_implementation="eager").eval()
@@ -105,7 +119,7 @@ def check(module: Transformer, reference: Any, config: Config, close: Close) -> 
     named = dict(reference.named_parameters())
     gradients: dict[str, Any] = {}
     for tensor in family_of(config.model, VOCAB).tensors(config.model, VOCAB):
-        gradients |= tensor.split(named[tensor.name].grad.numpy())
+        gradients |= tensor.split(named[IN_THEIR_CLASS.get(tensor.name, tensor.name)].grad.numpy())
     check_gradients(module, {n: torch.from_numpy(g) for n, g in gradients.items()}, config, close)
 
 
@@ -118,14 +132,29 @@ def test_exported_model_computes_the_same(name: str, tmp_path: Path, close: Clos
     check(module, reference_of(tmp_path / "out", config), config, close)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+def tied_or_not(name: str) -> tuple[str, ...]:
+    """The overrides of `preset tied` or `preset untied`."""
+    preset, _, word = name.partition(" ")
+    return (f"model={preset}", f"model.tie_embeddings={str(word == 'tied').lower()}")
+
+
+TIES = [
+    f"{preset} {word}"
+    for preset in sorted({*PRESETS} - {*FAMILY})
+    for word in ("tied", "untied")
+    if (preset, word) != ("bert", "untied")
+]
+
+
+@pytest.mark.parametrize("name", [*CASES, *TIES])
 def test_their_model_computes_the_same_here(name: str, tmp_path: Path, close: Close) -> None:
-    """Weights of their class, saved by transformers, loaded by us."""
-    config = tiny(*CASES[name])
-    save_folder(tmp_path / "ours", config.model, VOCAB, numpy_of(randomised(config)), None)
-    reference = reference_of(tmp_path / "ours", config)
+    """A model that transformers built and saved, loaded by us."""
+    config = tiny(*(tied_or_not(name) if name in TIES else CASES[name]))
+    reference = built_by_them(config)
     randomise(reference, 2)
-    reference.save_pretrained(tmp_path / "theirs")
+    zero_what_we_lack(reference, config)
+    reference.save_pretrained(tmp_path / "theirs", max_shard_size="20KB" if name in TIES else "1GB")
+    check_folder(tmp_path / "theirs", config.model, VOCAB)
     module = build(config.model, VOCAB, 0, config.probe)
     loaded = load_weights(tmp_path / "theirs", config.model, VOCAB, print)
     parameters = dict(module.named_parameters())
@@ -134,6 +163,18 @@ def test_their_model_computes_the_same_here(name: str, tmp_path: Path, close: Cl
         for parameter_name, parameter in parameters.items():
             parameter.copy_(torch.from_numpy(loaded[parameter_name]))
     check(module, reference, config, close)
+
+
+@torch.no_grad()
+def zero_what_we_lack(reference: Any, config: Config) -> None:
+    """Biases and tables that their class has and our model has not."""
+    named = dict(reference.named_parameters())
+    for tensor in family_of(config.model, VOCAB).tensors(config.model, VOCAB):
+        theirs = named[IN_THEIR_CLASS.get(tensor.name, tensor.name)]
+        places = tensor.split(np.arange(theirs.numel()).reshape(theirs.shape))
+        for part in tensor.parts:
+            if not part.present:
+                theirs.view(-1)[torch.from_numpy(places[part.name].ravel())] = 0.0
 
 
 FULL = (
