@@ -159,10 +159,10 @@ def test_no_contrast_and_no_sentence_mixes_tasks(study: Results) -> None:
         "preset: llama − gpt2 (objective=next)",
         "preset: llama − gpt2 × bias: all − none (objective=next)",
     ]  # fmt: skip
-    headline = "bias all instead of none (objective=next) (a mean over 2 blocks"
+    headline = "bias all instead of none, averaged over 2 models (gpt2, llama), changes LR½ by"
     assert headline in answer(study, analysis, "more")[1]
     assert any("2 tasks" in note and "objective=masked: 2 arms" in note for note in reading_notes(study))
-    assert "of the same task to the unigram" in reading_notes(study)[-1]
+    assert "of the same model to the unigram" in reading_notes(study)[-1]
 
 
 def test_the_page_says_over_which_models_an_effect_is_taken(study: Results) -> None:

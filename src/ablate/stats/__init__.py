@@ -12,7 +12,7 @@ from ablate.stats.departure import Lead, leads, loss_departure, output_departure
 from ablate.stats.edge import Bound, Edge, lr_half
 from ablate.stats.effects import Effect, Estimate, contrast, estimate, paired_effect
 from ablate.stats.exact import PValue, flip_test, holm, sign_test, t_test
-from ablate.stats.factorial import Contrast, factorial
+from ablate.stats.factorial import JOINED, Contrast, factorial, simple
 from ablate.stats.floor import FloorKind, NoiseFloor, paired_floor, unpaired_floor
 from ablate.stats.intervals import (
     BOOTSTRAP_SEEDS,
@@ -35,6 +35,7 @@ __all__ = [
     "BOOTSTRAP_SEEDS",
     "DEPARTED",
     "INFERENCE_SEEDS",
+    "JOINED",
     "Bound",
     "Contrast",
     "Departure",
@@ -86,6 +87,7 @@ __all__ = [
     "seed_order",
     "sensitivities",
     "sign_test",
+    "simple",
     "smoothing",
     "t_interval",
     "t_test",

@@ -41,10 +41,11 @@ class Edge:
 def lr_half(study: Study, arm: str, seed: str) -> Edge:
     """The first rate above the arm's best at which this seed's loss crosses ℓ* + ½(u − ℓ*).
 
-    ℓ* is its task's (`Study.best`, as for `impaired`), the arm's best rate is that of its mean over seeds.
-    The loss is min(final, start) (a run that broke counts as its start), interpolated linearly in ln lr. A
-    seed that is beyond half way already at the arm's best rate is followed downwards instead, to the first
-    rate that trains. A run whose end is not known, between the best rate and the edge, makes it missing.
+    ℓ* is its model's within its task (`Study.best_of`, as for `impaired`), the arm's best rate is that of its
+    mean over seeds. The loss is min(final, start) (a run that broke counts as its start), interpolated
+    linearly in ln lr. A seed that is beyond half way already at the arm's best rate is followed downwards
+    instead, to the first rate that trains. A run whose end is not known, between the best rate and the edge,
+    makes it missing.
     """
     ladder = study.ladders.get((arm, seed), {})
     if not ladder:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ablate.stats.edge import Bound
 from ablate.stats.effects import Effect, Term, contrast
@@ -20,7 +20,8 @@ class Contrast:
 
     `of`: the factors with the level looked at; `against`: with the level it is compared with. `blocks`: the
     levels of the other factors over which it is averaged, each with equal weight. `left_out`: blocks that
-    could not enter, and why. `task`: that of all its runs, where the study has several.
+    could not enter, and why. `task`: that of all its runs, where the study has several. `within`: the
+    level of another factor in which alone it is taken (a simple effect).
     """
 
     response: Response
@@ -30,12 +31,28 @@ class Contrast:
     left_out: tuple[str, ...]
     effect: Effect
     task: str = ""
+    within: Levels = ()
 
     @property
     def name(self) -> str:
         parts = zip(self.of, self.against, strict=True)
         words = " × ".join(f"{factor}: {level} − {reference}" for (factor, level), (_, reference) in parts)
+        if self.within:
+            return f"{words} in {', '.join(level for _, level in self.within)}"
         return f"{words} ({self.task})" if self.task else words
+
+    def concerns(self, levels: Mapping[str, str]) -> bool:
+        """Does an arm with these levels enter?"""
+        corners = itertools.product(*zip(self.of, self.against, strict=True))
+        return any(
+            all(
+                levels.get(name) == level
+                for factor, joined in (*corner, *block, *self.within)
+                for name, level in zip(factor.split(JOINED), joined.split(JOINED), strict=True)
+            )
+            for corner in corners
+            for block in self.blocks
+        )
 
 
 def factorial(study: Study, response: Response, order: int = 2) -> tuple[Contrast, ...]:
@@ -51,6 +68,22 @@ def factorial(study: Study, response: Response, order: int = 2) -> tuple[Contras
     """
     parts = [_contrasts(part, response, order) for part in study.by_task.values()]
     return tuple(c for n in (1, 2) for part in parts for c in part if len(c.of) == n)
+
+
+def simple(study: Study, response: Response, factor: str) -> tuple[Contrast, ...]:
+    """The main effects of the other factors within each level of `factor`, where that has several levels.
+
+    Simple effects (Winer, Brown & Michels 1991, chapter 6): nothing is averaged over `factor`. Each is paired
+    by seed, against the first level that the arms of this level of `factor` have.
+    """
+    if len(study.factors.get(factor, ())) < 2:
+        return ()
+    found = []
+    for task in study.by_task.values():
+        for level in task.factors[factor]:
+            part = task.part([o for o in task.outcomes if o.levels[factor] == level])
+            found += [replace(c, within=((factor, level),)) for c in _contrasts(part, response, 1)]
+    return tuple(found)
 
 
 def _contrasts(study: Study, response: Response, order: int) -> list[Contrast]:

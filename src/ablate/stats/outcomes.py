@@ -13,6 +13,7 @@ from ablate.stats.twins import impaired
 from ablate.verdict import Kind
 
 UNSTABLE = (Kind.diverged, Kind.collapsed)
+UNLEARNED = (Kind.collapsed, Kind.undertrained)
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Outcome:
     and seed. `kind` is None while there is no verdict (queued, running, failed, killed). `final` is the
     held-out loss at the end, None or not finite where the run broke; `start` that at step 0, `unigram` is u.
     `task` names what is predicted from which data, in any words: losses of different tasks are not
-    comparable. All runs of an arm have the same one.
+    comparable. `model` names the whole model (a preset) where a study compares several: each is measured
+    against the best of its own arms. All runs of an arm have the same of both.
     """
 
     run_id: str
@@ -36,6 +38,7 @@ class Outcome:
     unigram: float | None
     levels: Mapping[str, str] = field(default_factory=dict)
     task: str = ""
+    model: str = ""
 
     @property
     def unknown(self) -> str:
@@ -102,6 +105,7 @@ class Study:
         names = list(factors) if factors is not None else sorted({name for o in runs for name in o.levels})
         assert all(name in o.levels for o in runs for name in names), "every arm has a level of every factor"
         assert len({(o.arm, o.task) for o in runs}) == len({o.arm for o in runs}), "one task an arm"
+        assert len({(o.arm, o.model) for o in runs}) == len({o.arm for o in runs}), "one model an arm"
         ordered = {name: _levels(name, runs, (factors or {}).get(name, ())) for name in names}
         place = {name: {level: i for i, level in enumerate(levels)} for name, levels in ordered.items()}
 
@@ -162,10 +166,10 @@ class Study:
         """The runs of each task as a study of their own, with the levels that they have; mostly this one."""
         if len(self.tasks) < 2:
             return dict.fromkeys(self.tasks, self)
-        return {task: self._of_task(task) for task in self.tasks}
+        return {task: self.part([o for o in self.outcomes if o.task == task]) for task in self.tasks}
 
-    def _of_task(self, task: str) -> "Study":
-        runs = [o for o in self.outcomes if o.task == task]
+    def part(self, runs: Sequence[Outcome]) -> "Study":
+        """Some of the runs as a study of their own, with the levels that they have."""
         levels = {
             name: [level for level in known if any(o.levels[name] == level for o in runs)]
             for name, known in self.factors.items()
@@ -179,23 +183,47 @@ class Study:
         A mean over the seeds whose end is known, capped losses included. Without a task of which nothing is
         known yet.
         """
-        by_point: dict[tuple[str, str, float], list[float]] = {}
-        for o in self.outcomes:
-            if o.lr in self.rates and not o.unknown:
-                by_point.setdefault((o.task, o.arm, o.lr), []).append(o.loss)
         found: dict[str, float] = {}
-        for (task, _, _), losses in by_point.items():
-            mean = math.fsum(losses) / len(losses)
-            found[task] = min(mean, found.get(task, mean))
+        for (task, _), best in self.best_of.items():
+            found[task] = min(best, found.get(task, best))
         return found
 
+    @cached_property
+    def best_of(self) -> Mapping[tuple[str, str], float]:
+        """ℓ* of each (task, model): as `best`, over the model's own arms. Without named models: `best`."""
+        by_point: dict[tuple[str, str, str, float], list[float]] = {}
+        for o in self.outcomes:
+            if o.lr in self.rates and not o.unknown:
+                by_point.setdefault((o.task, o.model, o.arm, o.lr), []).append(o.loss)
+        found: dict[tuple[str, str], float] = {}
+        for (task, model, _, _), losses in by_point.items():
+            mean = math.fsum(losses) / len(losses)
+            found[task, model] = min(mean, found.get((task, model), mean))
+        return found
+
+    @cached_property
+    def unlearned(self) -> tuple[str, ...]:
+        """The arms of which most runs ended at the unigram even at the best rate: collapsed or undertrained.
+
+        At all rates of the grid, where none is best. They need more steps (or other rates): where they break
+        says nothing about what breaks a model that learns.
+        """
+        found: dict[str, list[bool]] = {}
+        for o in self.outcomes:
+            best = self.best_rates[o.arm]
+            if o.kind not in (None, Kind.censored) and (
+                o.lr == best if best is not None else o.lr in self.rates
+            ):
+                found.setdefault(o.arm, []).append(o.kind in UNLEARNED)
+        return tuple(arm for arm in self.arms if 2 * sum(found.get(arm, ())) > len(found.get(arm, ())))
+
     def half_way(self, outcome: Outcome) -> float | None:
-        """ℓ* + ½(u − ℓ*) with its task's ℓ* and its own u: half of what there was to learn is lost above it.
+        """ℓ* + ½(u − ℓ*) with its model's ℓ* and its own u: half of what there was to learn is lost above it.
 
         None where ℓ* or u is not known, ℓ* is not below u (no arm learned more than the unigram), or the
         run's start is not above the level (a broken run would not be beyond it).
         """
-        u, best = outcome.unigram, self.best.get(outcome.task)
+        u, best = outcome.unigram, self.best_of.get((outcome.task, outcome.model))
         if best is None or u is None or not best < u:
             return None
         half = best + 0.5 * (u - best)
@@ -208,7 +236,8 @@ class Study:
             o.run_id
             for o in self.outcomes
             if not o.unknown and o.kind is not None and o.unigram is not None and o.final is not None
-            if (best := self.best.get(o.task)) is not None and impaired(o.kind, o.final, best, o.unigram)
+            if (best := self.best_of.get((o.task, o.model))) is not None
+            and impaired(o.kind, o.final, best, o.unigram)
         )
 
     @cached_property

@@ -5,7 +5,7 @@ Only arranges what `ablate.stats` computes.
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ablate.config import Site
 from ablate.stats import (
@@ -31,14 +31,14 @@ from ablate.stats import (
     paired_floor,
     responses,
     sensitivities,
+    simple,
     unpaired_floor,
 )
 from ablate.view.arms import BIAS
-from ablate.view.results import ArmResult, Results
+from ablate.view.results import MODEL, ArmResult, Results
 
 SIGNIFICANT = 0.05
 PLACEBO_SITES = frozenset({Site.k, Site.cross_k})  # add the same to all logits of a query
-MODEL = "preset"  # the factor that names whole models
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,15 @@ class ArmAnswer:
 
 @dataclass(frozen=True)
 class Row:
-    """One contrast, its p over the whole family (Holm), and the half-width of its noise floor's band."""
+    """One contrast, its p over the whole family (Holm), and the half-width of its noise floor's band.
+
+    `unlearned`: arms in it whose runs ended at the unigram even at their best rate.
+    """
 
     contrast: Contrast
     holm: float | None
     floor: float | None
+    unlearned: tuple[str, ...] = ()
 
     @property
     def effect(self) -> Effect:
@@ -81,22 +85,29 @@ class Floors:
     """The noise floor of one response.
 
     `pairs`: each placebo's paired effect. `main`, `interaction`: by task, the floor of contrasts averaged as
-    the page's are. `unpaired`: disjoint halves of the reference arm's seeds.
+    the page's are; `single`: of effects within one model. `unpaired`: disjoint halves of the reference arm's
+    seeds.
     """
 
     response: Response
     pairs: tuple[tuple[str, str, Effect], ...]
     main: Mapping[str, NoiseFloor]
     interaction: Mapping[str, NoiseFloor]
+    single: Mapping[str, NoiseFloor]
     unpaired: NoiseFloor
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything that the report says in numbers. `placebos`: (arm, the arm that it equals)."""
+    """Everything that the report says in numbers. `placebos`: (arm, the arm that it equals).
+
+    `within`: where whole models are compared, the effects of the other factors in each model; they are of the
+    same family as `rows`.
+    """
 
     arms: tuple[ArmAnswer, ...]
     rows: tuple[Row, ...]
+    within: tuple[Row, ...]
     floors: Mapping[Response, Floors]
     placebos: tuple[tuple[str, str], ...]
     seeds: int  # that enter the contrasts (or the arms' estimates, where nothing is compared), at most
@@ -113,12 +124,14 @@ class Analysis:
         found = [
             c for response in Response for c in (factorial(compared, response) if compared.factors else ())
         ]
-        adjusted = holm([c.effect.p for c in found])
+        inside = [c for response in Response for c in simple(compared, response, MODEL)]
+        rows, within = _family(study, found, inside, floors)
         arms = tuple(_arm(arm, study, values) for arm in results.arms if arm.name in study.arms)
         entered = [c.effect.estimate for c in found] or [e for a in arms for e in a.estimates.values()]
         return cls(
             arms=arms,
-            rows=tuple(Row(c, p, _band(floors[c.response], c)) for c, p in zip(found, adjusted, strict=True)),
+            rows=rows,
+            within=within,
             floors=floors,
             placebos=placebos,
             seeds=max((e.n for e in entered), default=0),
@@ -139,6 +152,51 @@ class Analysis:
         """The contrasts of one response: main effects, those of whole models last, then interactions."""
         rows = [row for row in self.rows if row.contrast.response is response]
         return sorted(rows, key=lambda row: (not row.main, row.contrast.of[0][0] == MODEL))
+
+    def within_of(self, response: Response) -> list[Row]:
+        """The effects on one response within each model."""
+        return [row for row in self.within if row.contrast.response is response]
+
+    @property
+    def tested(self) -> list[Row]:
+        """The family: every effect that was tested, each once."""
+        mains = [r.contrast for r in self.rows]
+        own = [r for r in self.within if _same(r.contrast, mains) is None]
+        return [r for r in (*self.rows, *own) if r.holm is not None]
+
+
+def _family(
+    study: Study, found: Sequence[Contrast], inside: Sequence[Contrast], floors: Mapping[Response, Floors]
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Rows with Holm's p over the contrasts and the effects within models together.
+
+    The only model of a task has its main effects as effects within it: they are one test.
+    """
+    new = [c for c in inside if _same(c, found) is None]
+    family = [*found, *new]
+    adjusted = holm([c.effect.p for c in family])
+    lost = {arm: study.levels[arm] for arm in study.unlearned}
+    rows = [
+        Row(c, p, _band(floors[c.response], c), tuple(a for a, levels in lost.items() if c.concerns(levels)))
+        for c, p in zip(family, adjusted, strict=True)
+    ]
+    within = []
+    left = iter(rows[len(found) :])
+    for c in inside:
+        same = _same(c, found)
+        within.append(next(left) if same is None else replace(rows[same], contrast=c))
+    return tuple(rows[: len(found)]), tuple(within)
+
+
+def _same(contrast: Contrast, mains: Sequence[Contrast]) -> int | None:
+    """Which main effect an effect within a model is, if one is a mean over nothing else."""
+    what = contrast.response, contrast.of, contrast.against, contrast.task
+    model = dict(contrast.within)[MODEL]
+    for place, m in enumerate(mains):
+        alike = (m.response, m.of, m.against, m.task) == what
+        if alike and m.blocks and all(dict(block).get(MODEL, model) == model for block in m.blocks):
+            return place
+    return None
 
 
 def _arm(
@@ -209,13 +267,23 @@ def _floors(
     contrasts = _placebo_contrasts(study, response, placebos)
     reference: Values = values[study.arms[0]] if study.arms else {}
     known = {s: v.value for s, v in reference.items() if v.bound is not Bound.missing}
+    pairs = tuple((arm, like, paired_effect(values[like], values[arm])) for arm, like in placebos)
     return Floors(
         response=response,
-        pairs=tuple((arm, like, paired_effect(values[like], values[arm])) for arm, like in placebos),
+        pairs=pairs,
         main=_by_task(contrasts, 1),
         interaction=_by_task(contrasts, 2),
+        single=_single(study, pairs),
         unpaired=unpaired_floor(known),
     )
+
+
+def _single(study: Study, pairs: Sequence[tuple[str, str, Effect]]) -> dict[str, NoiseFloor]:
+    """By task (named only where there are several), the floor of differences between two arms."""
+    found: dict[str, list[Effect]] = {}
+    for arm, _, effect in pairs:
+        found.setdefault(study.task_of[arm], []).append(effect)
+    return {task: paired_floor(effects) for task, effects in found.items()}
 
 
 def _by_task(contrasts: Sequence[Contrast], factors: int) -> dict[str, NoiseFloor]:
@@ -246,6 +314,7 @@ def _placebo_contrasts(
 
 
 def _band(floors: Floors, contrast: Contrast) -> float | None:
-    floor = (floors.main if len(contrast.of) == 1 else floors.interaction).get(contrast.task)
+    averaged = floors.main if len(contrast.of) == 1 else floors.interaction
+    floor = (floors.single if contrast.within else averaged).get(contrast.task)
     enough = contrast.effect.estimate.n >= INFERENCE_SEEDS
     return floor.band(contrast.effect.estimate.n) if floor is not None and enough else None

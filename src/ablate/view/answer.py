@@ -3,16 +3,27 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ablate.stats import INFERENCE_SEEDS, Bound, Response
+from ablate.stats import INFERENCE_SEEDS, JOINED, Response
 from ablate.verdict import Kind
-from ablate.view.analysis import Analysis, Row
+from ablate.view.analysis import MODEL, Analysis, Row
 from ablate.view.results import Results
+from ablate.view.sentences import (
+    LISTED,
+    are,
+    by_seed,
+    claim,
+    could,
+    how,
+    level_words,
+    models_of,
+    most,
+    response_name,
+    which,
+)
 from ablate.view.text import loss, number, plural
-from ablate.view.words import NAMES, SIGNS, amount, change, effect_words, p_words, size
+from ablate.view.words import SIGNS, amount, effect_words, size
 
-LISTED = 4  # levels of one factor, or seeds, named in a sentence
 UNSTABLE = (Kind.diverged, Kind.collapsed)
-CENSORED = "; edges beyond the rates tried enter at their limit"
 
 
 def answer(results: Results, analysis: Analysis, command: str) -> list[str]:
@@ -51,30 +62,41 @@ def _seen(results: Results, analysis: Analysis) -> str:
     """What the first factor does in these runs and the largest difference, seed by seed, without a claim."""
     mains = _mains(analysis)
     rows = [r for r in mains if r.effect.estimate.n]
+    if rows and analysis.within:
+        return _seen_within(rows, analysis)
     if not rows:
         return _alone(results, analysis)
-    name, factor = _name(rows[0].contrast.response, analysis), _factor(mains)
-    row = _most(rows)
-    largest = f"the largest difference in {name} is {_which(row)}: {_by_seed(row)}."
+    name, factor = response_name(rows[0].contrast.response, analysis), _factor(mains)
+    row = most(rows)
+    largest = f"the largest difference in {name} is {which(row)}: {by_seed(row)}."
     if row.contrast.of[0][0] == factor:
         return f"In these runs {largest}"
     own = [r for r in rows if r.contrast.of[0][0] == factor]
     if not own:
         return f"In these runs no difference in {name} is known for {factor}; {largest}"
     headline = _widest(own)
-    most = f" (the most of its {len(own)} contrasts)" if len(own) > 1 else ""
-    if headline.contrast.task:
-        most = f" (a mean over {plural(len(headline.contrast.blocks), 'block')}; of {len(own)} contrasts)"
-    return f"In these runs {_which(headline)}{most} changes {name} by {_by_seed(headline)}; {largest}"
+    others = f" (the most of its {len(own)} contrasts)" if len(own) > 1 else ""
+    return f"In these runs {which(headline)}{others} changes {name} by {by_seed(headline)}; {largest}"
 
 
-def _by_seed(row: Row) -> str:
-    response, found = row.contrast.response, row.effect.estimate
-    seeds = [
-        f"{change(response, d)} in seed {seed}"
-        for seed, d in [*zip(found.seeds, found.per_seed, strict=True)][:LISTED]
-    ]
-    return f"{SIGNS[found.bound]}{change(response, found.mean)} ({', '.join(seeds)}{_censored(row)})"
+def _seen_within(rows: Sequence[Row], analysis: Analysis) -> str:
+    """Where whole models are compared: what the first factor does on average over most of them, and the most
+    that it does in one. Differences between the models lead nowhere: they differ in many things at once.
+    """
+    response = rows[0].contrast.response
+    mains = [r for r in rows if not _of_models(r) and not r.unlearned] or rows
+    single = [r for r in analysis.within_of(response) if r.effect.estimate.n and not r.unlearned]
+    row = _widest([r for r in mains if r.contrast.of[0][0] == _factor(mains)])
+    averaged = f"In these runs {which(row)} changes {response_name(response, analysis)} by {by_seed(row)}"
+    largest = most(single or rows)
+    if not single or models_of(row) == models_of(largest):
+        return f"{averaged}."
+    return f"{averaged}; the largest effect within one model is that of {which(largest)}: {by_seed(largest)}."
+
+
+def _of_models(row: Row) -> bool:
+    """A difference between whole models."""
+    return any(MODEL in factor.split(JOINED) for factor, _ in row.contrast.of)
 
 
 def _headline(analysis: Analysis) -> str:
@@ -86,39 +108,47 @@ def _headline(analysis: Analysis) -> str:
     if found:
         row = _widest(found)
         others = (
-            f"; of its {len(rows)} contrasts {len(found)} {_are(len(found))} detectable"
+            f"; of its {len(rows)} contrasts {len(found)} {are(len(found))} detectable"
             if len(rows) > 1
             else ""
         )
-        return f"{_claim(row, analysis)}{others}."
+        if analysis.within:
+            single = [r for r in analysis.within_of(response) if r.holm is not None]
+            seen = sum(r.found for r in single)
+            others = f"; of {plural(len(single), 'effect')} within one model {seen} {are(seen)} detectable"
+        return f"{claim(row, analysis)}{others}."
     known = [r for r in rows if r.effect.estimate.n]
-    listed = [f"{_level(r)} {effect_words(response, r.effect)}" for r in known[:LISTED]]
+    listed = [f"{level_words(r)} {effect_words(response, r.effect)}" for r in known[:LISTED]]
     more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
     return (
-        f"{factor}: no detectable difference in {_name(response, analysis)} at this scale: against "
-        f"{rows[0].contrast.against[0][1]}, {', '.join(listed)}{more} ({_how(known)}){_could(known)}."
+        f"{factor}: no detectable difference in {response_name(response, analysis)} at this scale: against "
+        f"{rows[0].contrast.against[0][1]}, {', '.join(listed)}{more} ({how(known)}){could(known)}."
     )
 
 
 def _largest(analysis: Analysis) -> str:
-    """The largest detectable difference elsewhere: other factors first, other responses then."""
+    """The largest detectable difference elsewhere: within one model, of other factors, of other responses."""
     mains = _mains(analysis)
     first = _factor(mains)
     places = [
         [r for r in mains if r.contrast.of[0][0] != first],
         *([r for r in analysis.of_response(x) if r.main] for x in analysis.telling),
     ]
+    if analysis.within:
+        inside = [[r for r in analysis.within_of(x) if not r.unlearned] for x in analysis.telling]
+        places = [*inside, *([r for r in rows if not _of_models(r)] for rows in places)]
     told = _told(analysis)
     for rows in places:
         found = [r for r in rows if r.found and r is not told]
         if found:
-            return f"{_claim(_most(found), analysis)}."
+            return f"{claim(most(found), analysis)}."
     known = [r for r in (places[0] or mains) if r.effect.estimate.n]
     if not known:
-        return f"No other contrast in {_name(mains[0].contrast.response, analysis)} has values."
+        return f"No other contrast in {response_name(mains[0].contrast.response, analysis)} has values."
     names = ", ".join(dict.fromkeys(r.contrast.of[0][0] for r in known))
     measures = "LR½ or the losses" if analysis.rates > 1 else "the losses"
-    return f"Nor is any other difference in {measures} detectable ({names}){_could(known)}."
+    where = "effect within one model" if analysis.within else "other difference"
+    return f"Nor is any {where} in {measures} detectable ({names}){could(known)}."
 
 
 def _told(analysis: Analysis) -> Row | None:
@@ -129,12 +159,12 @@ def _told(analysis: Analysis) -> Row | None:
 
 def _family(analysis: Analysis) -> str:
     """How many contrasts were tested, how many are left, and what the noise floor is."""
-    tested = [r for r in analysis.rows if r.holm is not None]
+    tested = analysis.tested
     found = [r for r in tested if r.found]
     twofold = sum(not r.main for r in found)
     words = (
         f"Of {plural(len(tested), 'contrast')} tested in {plural(len(Response), 'measure')}, {len(found)} "
-        f"{_are(len(found))} detectable ({twofold or 'no'} "
+        f"{are(len(found))} detectable ({twofold or 'no'} "
         f"{'interaction' if twofold == 1 else 'interactions'} among them; Holm-adjusted p < 0.05 and "
         "beyond the noise floor)"
     )
@@ -142,7 +172,7 @@ def _family(analysis: Analysis) -> str:
     floor = analysis.floors[first.response].main.get(first.task)
     if floor is None:
         return f"{words}; there is no placebo arm, so the noise floor of paired effects is not known."
-    n, name = max((r.effect.estimate.n for r in tested), default=0), _name(first.response, analysis)
+    n, name = max((r.effect.estimate.n for r in tested), default=0), response_name(first.response, analysis)
     return (
         f"{words}; the placebo, which computes the same function, differs in {name} by at most "
         f"{size(first.response, floor.largest)} in a seed, a band of "
@@ -154,12 +184,15 @@ def _null(analysis: Analysis) -> tuple[str, str]:
     """A study of nothing but placebos: its differences are the noise floor."""
     told = (Response.edge, Response.best_loss) if analysis.rates > 1 else (Response.best_loss,)
     arm, like, effect = analysis.floors[told[0]].pairs[0]
-    words = ", ".join(f"{_name(x, analysis)} {effect_words(x, analysis.floors[x].pairs[0][2])}" for x in told)
+    words = ", ".join(
+        f"{response_name(x, analysis)} {effect_words(x, analysis.floors[x].pairs[0][2])}" for x in told
+    )
     largest = size(told[0], max(map(abs, effect.estimate.per_seed), default=None))
     return (
         f"{arm} computes the same function as {like}, so nothing but noise tells them apart: {words} "
         f"(95 % paired intervals, n = {effect.estimate.n} seeds).",
-        f"That is the noise floor: in a single seed {_name(told[0], analysis)} differs by up to {largest}.",
+        f"That is the noise floor: in a single seed {response_name(told[0], analysis)} differs by up to "
+        f"{largest}.",
     )
 
 
@@ -178,7 +211,7 @@ def _alone(results: Results, analysis: Analysis) -> str:
     if not found.n:
         missing = "edge" if response is Response.edge else "final loss below the one at step 0"
         return f"No {missing}{of} is known within the rates tried."
-    name = f"{_name(response, analysis)[:1].upper()}{_name(response, analysis)[1:]}{of}"
+    name = f"{response_name(response, analysis)[:1].upper()}{response_name(response, analysis)[1:]}{of}"
     interval = found.interval
     if interval is None:
         values = ", ".join(f"{amount(response, x)}" for x in found.per_seed[:LISTED])
@@ -197,62 +230,10 @@ def _verdicts(results: Results) -> str:
     lost = Counter({word: n for word, n in counts.items() if word in UNSTABLE})
     rest = (counts - lost).most_common()
     unstable = lost.total()
-    share = f"{unstable} {_are(unstable)} unstable ({_counted(lost)})" if unstable else "none is unstable"
-    others = [f"{n} {word}" if place else f"{n} {_are(n)} {word}" for place, (word, n) in enumerate(rest)]
+    share = f"{unstable} {are(unstable)} unstable ({_counted(lost)})" if unstable else "none is unstable"
+    others = [f"{n} {word}" if place else f"{n} {are(n)} {word}" for place, (word, n) in enumerate(rest)]
     end = f"; {', '.join(others)}" if others else ""
     return f"Of {plural(len(finished), 'finished run')} {share}{end}."
-
-
-def _claim(row: Row, analysis: Analysis) -> str:
-    response, found = row.contrast.response, row.effect.estimate
-    interval = found.interval
-    floor = f", noise floor {size(response, row.floor)}" if row.floor is not None else ""
-    if interval is None:
-        bounds = "every seed alike"
-    else:
-        low, high = change(response, interval.low), change(response, interval.high)
-        bounds = f"95 % paired {interval.kind} interval {low} to {high}"
-    return (
-        f"With {_which(row)} {_name(response, analysis)} changes by "
-        f"{SIGNS[found.bound]}{change(response, found.mean)} ({bounds}, n = {found.n} seeds, Holm-adjusted "
-        f"p {p_words(row.holm)}{floor}{_censored(row)})"
-    )
-
-
-def _which(row: Row) -> str:
-    (factor, level), (_, reference) = row.contrast.of[0], row.contrast.against[0]
-    return f"{factor} {level} instead of {reference}{_in_task(row)}"
-
-
-def _level(row: Row) -> str:
-    return f"{row.contrast.of[0][1]}{_in_task(row)}"
-
-
-def _in_task(row: Row) -> str:
-    """Which of several tasks a contrast is of."""
-    return f" ({row.contrast.task})" if row.contrast.task else ""
-
-
-def _how(rows: Sequence[Row]) -> str:
-    kinds = sorted({str(i.kind) for r in rows if (i := r.effect.estimate.interval) is not None})
-    ns = sorted({r.effect.estimate.n for r in rows})
-    n = f"{ns[0]} to {ns[-1]}" if len(ns) > 1 else number(ns[0]) if ns else "0"
-    kind = f"95 % paired {' or '.join(kinds)} intervals" if kinds else "every seed alike, so no interval"
-    ps = [r.holm for r in rows if r.holm is not None]
-    least = f", least Holm-adjusted p {p_words(min(ps))}" if ps else ""
-    return f"{kind}, n = {n} seeds{least}{_censored(*rows)}"
-
-
-def _could(rows: Sequence[Row]) -> str:
-    known = [(r.effect.mde, r.contrast.response) for r in rows if r.effect.mde is not None]
-    if not known:
-        return ""
-    mde, response = max(known, key=lambda x: x[0])
-    return f"; we could have seen ≥ {size(response, mde)} with power 0.8 (before Holm's correction)"
-
-
-def _censored(*rows: Row) -> str:
-    return CENSORED if any(r.effect.estimate.bound is not Bound.exact for r in rows) else ""
 
 
 def _mains(analysis: Analysis) -> list[Row]:
@@ -270,24 +251,11 @@ def _factor(mains: Sequence[Row]) -> str:
 
 
 def _widest(rows: Sequence[Row]) -> Row:
-    """The largest difference; where there are several tasks, of those that are means over the most blocks."""
-    most = max(len(row.contrast.blocks) for row in rows)
-    several = any(row.contrast.task for row in rows)
-    return _most([row for row in rows if not several or len(row.contrast.blocks) == most])
-
-
-def _most(rows: Sequence[Row]) -> Row:
-    return max(rows, key=lambda r: abs(r.effect.estimate.mean))
-
-
-def _name(response: Response, analysis: Analysis) -> str:
-    """What a response is called; at a single rate there is no best one."""
-    return "final loss" if response is Response.best_loss and analysis.rates == 1 else NAMES[response]
+    """The largest difference; where models or tasks are several, of those that are means over the most."""
+    widest = max(len(row.contrast.blocks) for row in rows)
+    several = any(row.contrast.task or models_of(row) for row in rows)
+    return most([row for row in rows if not several or len(row.contrast.blocks) == widest])
 
 
 def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{n} {word}" for word, n in counts.most_common())
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"

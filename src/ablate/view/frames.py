@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ablate.stats import Effect, Estimate, NoiseFloor, Response, curve
-from ablate.view.analysis import Analysis
+from ablate.view.analysis import Analysis, Row
 from ablate.view.results import Results, seed_of
 from ablate.view.text import as_float, clean
 
@@ -190,16 +190,22 @@ def _arms(results: Results, analysis: Analysis) -> Frame:
 def _effects(analysis: Analysis) -> Frame:
     rows = [
         (
-            _name(row.contrast.response), clean(row.contrast.name), "main" if row.main else "interaction",
+            _name(row.contrast.response), clean(row.contrast.name), _kind(row),
             *_effect(row.effect), row.holm, row.floor, row.found,
             clean("; ".join(row.contrast.left_out)),
         )
-        for row in analysis.rows
+        for row in (*analysis.rows, *analysis.within)
     ]  # fmt: skip
     columns = (
         "response", "contrast", "kind", *EFFECT, "p_holm", "noise_floor", "detected", "blocks_left_out",
     )  # fmt: skip
     return Frame("effects", columns, tuple(rows))
+
+
+def _kind(row: Row) -> str:
+    if row.contrast.within:
+        return "within"
+    return "main" if row.main else "interaction"
 
 
 EFFECT = (

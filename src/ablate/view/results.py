@@ -26,6 +26,7 @@ from ablate.view.curves import (
 from ablate.view.facts import SHORT, Arms, RunFacts
 from ablate.view.text import as_float, value
 
+MODEL = "preset"  # the factor that names whole models
 FIGURE_POINTS, LEAST_POINTS = 24_000, 40  # of all lines of one panel together; of one line at least
 GROWTH = "growth/"  # summary keys: growth rate of each linear's output over the last window
 
@@ -158,9 +159,9 @@ def study_of(runs: Sequence[RunFacts]) -> Study:
 
 
 def impaired_runs(runs: Sequence[RunFacts], study: Study) -> frozenset[str]:
-    """The runs (ids) that look healthy and lost half of what there was to learn in their task."""
-    task = {o.run_id: o.task for o in study.outcomes}
-    return frozenset(r.run_id for r in runs if _impaired(r, study.best.get(task.get(r.run_id, ""))))
+    """The runs (ids) that look healthy and lost half of what their model could learn in its task."""
+    of = {o.run_id: (o.task, o.model) for o in study.outcomes}
+    return frozenset(r.run_id for r in runs if _impaired(r, study.best_of.get(of.get(r.run_id, ("", "")))))
 
 
 def points(runs: Sequence[RunFacts], arms: Arms) -> list[Point]:
@@ -247,6 +248,7 @@ def _outcome(run: RunFacts, arm: str, lr: float, levels: Mapping[str, str], task
         unigram=as_float(run.summary.get("measures/u")),
         levels=levels,
         task=task,
+        model=levels.get(MODEL, ""),
     )
 
 

@@ -3,14 +3,15 @@
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ablate.config import UserError
 from ablate.record import read_json, site_of
+from ablate.verdict import Kind
 from ablate.view.afresh import sweep_of
 from ablate.view.facts import RunFacts
-from ablate.view.results import ArmResult, Point, Results
+from ablate.view.results import MODEL, ArmResult, Point, Results
 from ablate.view.table import Table, table
 from ablate.view.text import loss, number, plural, rate, rate_span
 
@@ -77,7 +78,7 @@ def reading_notes(results: Results) -> list[str]:
             f"The rows of {plural(len(results.unreadable), 'run')} cannot be read, so no curve and no growth "
             f"is shown of: {', '.join(named)}{f' and {more} more' if more else ''}."
         )
-    notes += task_notes(results)
+    notes += [*unlearned_notes(results), *task_notes(results), *model_notes(results)]
     if len(results.rates) > 1 and not results.even_grid:
         notes.append(
             "The rates are not evenly spaced on a log scale: the LR sensitivity weighs crowded ones more."
@@ -91,9 +92,60 @@ def reading_notes(results: Results) -> list[str]:
     if results.impaired:
         notes.append(
             "Impaired: stable or spiked, but final val above ℓ* + ½(u − ℓ*), halfway from the study's best "
-            f"{'of the same task ' if len(results.study.tasks) > 1 else ''}to the unigram."
+            f"{_whose_best(results)}to the unigram."
         )
     return notes
+
+
+def _whose_best(results: Results) -> str:
+    if MODEL in results.study.factors:
+        return "of the same model "
+    return "of the same task " if len(results.study.tasks) > 1 else ""
+
+
+def unlearned_notes(results: Results) -> list[str]:
+    """Which arms never left the unigram, and which runs learned nothing without being called unstable."""
+    study = results.study
+    notes = []
+    if study.unlearned:
+        groups = _by_model(study.unlearned, results)
+        listed = ", ".join(groups[:LISTED_RUNS]) + (", …" if len(groups) > LISTED_RUNS else "")
+        notes.append(
+            f"In {len(study.unlearned)} of {plural(len(study.arms), 'arm')} most runs end at the unigram "
+            f"even at the best rate (collapsed or undertrained): {listed}. They never learned: they need "
+            "more steps, or rates that were not tried, and the differences between them say nothing."
+        )
+    idle = [o for o in study.outcomes if o.kind is Kind.undertrained]
+    if idle:
+        groups = _by_model(dict.fromkeys(o.arm for o in idle), results)
+        listed = ", ".join(groups[:LISTED_RUNS]) + (", …" if len(groups) > LISTED_RUNS else "")
+        notes.append(
+            f"{plural(len(idle), 'run')} learned nothing without breaking (undertrained) and "
+            f"{'is' if len(idle) == 1 else 'are'} not counted as unstable, which flatters the share unstable "
+            f"of {listed}."
+        )
+    return notes
+
+
+def _by_model(arms: Iterable[str], results: Results) -> list[str]:
+    """`bert (3 of 3 arms)` where whole models are compared, else the arms."""
+    levels = results.study.levels
+    if MODEL not in results.study.factors:
+        return list(arms)
+    counts = Counter(levels[arm][MODEL] for arm in arms)
+    whole = Counter(of[MODEL] for of in levels.values())
+    return [f"{model} ({n} of {plural(whole[model], 'arm')})" for model, n in counts.items()]
+
+
+def model_notes(results: Results) -> list[str]:
+    """How to read differences between whole models; nothing for a study of one."""
+    if MODEL not in results.study.factors:
+        return []
+    return [
+        "LR½ and impaired are measured within each model, against the best loss of its own arms: the "
+        "question is which rates a model survives, not how much another one learns in as many steps. Models "
+        "differ in many things at once, foremost in how fast they learn, so differences between presets name no cause."
+    ]
 
 
 def task_notes(results: Results) -> list[str]:

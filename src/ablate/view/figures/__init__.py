@@ -6,7 +6,7 @@ from ablate.view.analysis import Analysis
 from ablate.view.figures.bias import bias_plate, biased_arms
 from ablate.view.figures.compose import composed
 from ablate.view.figures.export import FORMATS, export_figures
-from ablate.view.figures.forest import edge_plate, effect_plate
+from ablate.view.figures.forest import edge_plate, effect_plate, within_plate
 from ablate.view.figures.maps import growth_maps, map_figures, map_plate
 from ablate.view.figures.outputs import course_plate, growth_plate
 from ablate.view.figures.rates import rate_plate, verdict_glyph, verdict_key
@@ -35,6 +35,7 @@ __all__ = [
     "rate_plate",
     "verdict_glyph",
     "verdict_key",
+    "within_plate",
 ]
 
 
@@ -42,6 +43,7 @@ def plates(results: Results, analysis: Analysis) -> list[Plate]:
     """Every figure that this study has, as still pictures, in the order of the page."""
     course, bias = course_plate(results), bias_plate(results)
     found = [
+        within_plate(analysis),
         rate_plate(results) if results.arms else None,
         edge_plate(analysis, results),
         effect_plate(analysis),

@@ -33,6 +33,7 @@ RATIOS = [
 TICKS = 9  # on an axis of ratios at most
 MANY = 24  # contrasts of one response: beyond, interactions stand in the tables only
 FOLD = 26  # characters of a row's name on one line
+NARROW = 30  # the same, where most names fit
 CENSORED = {Bound.above: "triangle-right", Bound.below: "triangle-left"}
 EDGES = (
     "LR½: the rate above the arm's best at which the loss crosses half of what there was to learn. Small "
@@ -50,6 +51,14 @@ EFFECTS = (
 BARS = (
     ", with its 95 % {kind} interval, filled where detectable (Holm-adjusted p < 0.05 over all {tests} "
     "contrasts of this page, and beyond the noise floor where there is one)"
+)
+WITHIN = (
+    "Each row is one difference within one model, paired by seed; nothing is averaged over models. Small "
+    "marks: single seeds; large: mean{bars}. n = {n} seeds. LR½ is measured against the best loss of the "
+    "model's own arms. {floor}"
+)
+UNLEARNED = (
+    " Never learned: most runs of an arm end at the unigram even at its best rate; the row says nothing."
 )
 NO_BARS = " (fewer than 5 seeds: no interval, no test)"
 FLOOR = (
@@ -89,35 +98,72 @@ def effect_plate(analysis: Analysis) -> Plate | None:
     """One panel a response; None for a study without contrasts."""
     if not analysis.rows:
         return None
-    panels = [_effects(response, _drawn(analysis.of_response(response))) for response in Response]
-    estimates = [r.effect.estimate for r in analysis.rows]
-    ns = sorted({e.n for e in estimates if e.n})
-    kinds = sorted({kind_of(e) for e in estimates} - {"none"})
-    tests = sum(r.holm is not None for r in analysis.rows)
-    caption = EFFECTS.format(
-        bars=BARS.format(kind=" or ".join(kinds), tests=tests) if tests else NO_BARS,
-        n="0" if not ns else ns[0] if len(ns) == 1 else f"{ns[0]} to {ns[-1]}",
-        floor=FLOOR if analysis.placebos else NO_FLOOR,
-    )
+    panels = [
+        _effects(f"effect-{response}", response, _drawn(analysis.of_response(response)))
+        for response in Response
+    ]
+    caption = EFFECTS.format(**_seeds_and_bars(analysis, analysis.rows))
     if any(len(_drawn(rows)) < len(rows) for rows in map(analysis.of_response, Response)):
         caption += IN_TABLES
-    key: tuple[Key, ...] = (
+    return Plate("effects", "Effects", caption, tuple(panels), _key(analysis, analysis.rows), wide=True)
+
+
+def within_plate(analysis: Analysis) -> Plate | None:
+    """Effects within each model, one panel a response that says something; None where no models differ."""
+    told = [r for r in analysis.telling if r is not Response.sensitivity]
+    if not any(r.effect.estimate.n for r in analysis.within):
+        return None
+    panels = [
+        _effects(f"within-{response}", response, _drawn(analysis.within_of(response))) for response in told
+    ]
+    caption = WITHIN.format(**_seeds_and_bars(analysis, analysis.within))
+    if any(row.unlearned for row in analysis.within):
+        caption += UNLEARNED
+    key = _key(analysis, analysis.within)
+    return Plate("effects_within_models", "Effects within each model", caption, tuple(panels), key, wide=True)
+
+
+def _seeds_and_bars(analysis: Analysis, rows: Sequence[Row]) -> dict[str, object]:
+    """What a caption says of the seeds, the intervals, the tests and the noise floor."""
+    estimates = [r.effect.estimate for r in rows]
+    ns = sorted({e.n for e in estimates if e.n})
+    kinds = sorted({kind_of(e) for e in estimates} - {"none"})
+    tests = len(analysis.tested)
+    return {
+        "bars": BARS.format(kind=" or ".join(kinds), tests=tests) if tests else NO_BARS,
+        "n": "0" if not ns else ns[0] if len(ns) == 1 else f"{ns[0]} to {ns[-1]}",
+        "floor": FLOOR if analysis.placebos else NO_FLOOR,
+    }
+
+
+def _key(analysis: Analysis, rows: Sequence[Row]) -> tuple[Key, ...]:
+    tested = any(r.holm is not None for r in rows)
+    means = [
         Key("mean, detectable", EDGE, "square", "solid"),
         Key("mean, not detectable", EDGE, "square-open", "solid"),
-        Key("one seed", INK, "circle-open"),
-    )  # fmt: skip
-    if analysis.placebos:
-        key = (*key, Key("noise floor", BAND, "square"))
-    return Plate("effects", "Effects", caption, tuple(panels), key, wide=True)
+    ]
+    key = (*(means if tested else [Key("mean, not tested", EDGE, "square-open")]),
+           Key("one seed", INK, "circle-open"))  # fmt: skip
+    return (*key, Key("noise floor", BAND, "square")) if analysis.placebos else key
 
 
 def _drawn(rows: Sequence[Row]) -> Sequence[Row]:
-    """All of a few contrasts; of many the main effects that have values."""
-    return rows if len(rows) <= MANY else [r for r in rows if r.main and r.effect.estimate.n]
+    """Those that have values, of many only the main effects; all where none has."""
+    known = [r for r in rows if r.effect.estimate.n and (len(rows) <= MANY or r.main)]
+    return known if known or len(rows) > MANY else rows
 
 
-def _effects(response: Response, rows: Sequence[Row]) -> Panel:
-    names = [folded(r.contrast.name, FOLD) for r in rows]
+def _row_name(row: Row) -> str:
+    """`gpt2: all − none` within a model where there is one such factor; else the contrast's name."""
+    if not row.contrast.within:
+        return folded(row.contrast.name, FOLD)
+    pair = f"{row.contrast.of[0][1]} − {row.contrast.against[0][1]}"
+    never = " (never learned)" if row.unlearned else ""
+    return folded(f"{row.contrast.within[0][1]}: {pair}{never}", NARROW)
+
+
+def _effects(name: str, response: Response, rows: Sequence[Row]) -> Panel:
+    names = [_row_name(r) for r in rows]
     laid_out = _rows_layout(f"{NAMES[response]}: {UNITS[response]}", names)
     show = math.exp if response is Response.edge else float
     if response is Response.edge:
@@ -141,7 +187,7 @@ def _effects(response: Response, rows: Sequence[Row]) -> Panel:
         },
         *_bars(known, show, response),
     ]  # fmt: skip
-    return Panel(f"effect-{response}", NAMES[response], checked(traces, laid_out))
+    return Panel(name, NAMES[response], checked(traces, laid_out))
 
 
 def _bars(known: Sequence[tuple[int, Row]], show: object, response: Response) -> list[Figure]:

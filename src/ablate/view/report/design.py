@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ablate.config import FieldClass, fields, flatten, parse
-from ablate.view.arms import AXES, FOLLOWERS, SEED, short_names
+from ablate.view.arms import AXES, FOLLOWERS, PRESET, SEED, short_names
 from ablate.view.configs import shown
 from ablate.view.facts import RunFacts
 from ablate.view.report.html import listed, note, paragraph, section, table_html, text
 from ablate.view.report.provenance import Provenance
-from ablate.view.results import Results
-from ablate.view.study import task_notes
+from ablate.view.results import MODEL, Results
+from ablate.view.study import model_notes, task_notes, unlearned_notes
 from ablate.view.table import table
 from ablate.view.text import number, one_line, plural, value
 
@@ -44,6 +44,7 @@ def heading(results: Results, study: str, judged: str) -> str:
         parts.append(note(f"{finished} of {len(results.runs)} runs have finished: what follows is partial."))
     parts.append(_left_out(results))
     parts.append(_unreadable(results))
+    parts += [note(words, bad=True) for words in unlearned_notes(results)]
     parts.append(_failures([r for r in results.runs if r.state in ("failed", "killed")]))
     notes = dict.fromkeys(str(r.flat.get("run.notes") or "") for r in results.runs)
     parts += [f"<p>Notes: {text(words, 2000)}</p>" for words in list(notes)[:5] if words]
@@ -69,14 +70,18 @@ def design_section(results: Results, provenance: Provenance) -> str:
     extra = [lr for lr in results.rates if lr not in grid]
     design = [
         "Runs are paired: for one seed, arms share every common initial weight and every batch, so "
-        "differences are taken seed by seed.",
+        "differences are taken seed by seed."
+        if MODEL not in results.study.factors
+        else "Runs are paired: for one seed, the arms of one preset share every common initial weight and "
+        "every batch, so differences are taken seed by seed. Between presets sizes and initialisation "
+        "differ, and what is shared is the seed, the text and, where the task is the same, the batches.",
     ]
     if extra:
         design.append(
             "The LR sensitivity and the share unstable are taken over the rates that every arm has "
             f"({', '.join(number(lr, 6) for lr in grid)}); the others serve the edges."
         )
-    design += task_notes(results)
+    design += [*task_notes(results), *model_notes(results)]
     if not results.even_grid:
         design.append(
             "The rates are not evenly spaced on a log scale: the LR sensitivity weighs crowded ones more."
@@ -94,12 +99,13 @@ def design_section(results: Results, provenance: Provenance) -> str:
 
 
 def _question(results: Results, names: Sequence[str]) -> str:
+    these = "each of these models survives" if MODEL in results.study.factors else "this model survives"
     if not names:
         return "Which learning rates does this model survive, and what loss does it reach?"
     listed_names = ", ".join(names[:-1]) + (" and " if names[1:] else "") + names[-1]
     verb = "Does" if len(names) == 1 else "Do"
     return (
-        f"{verb} {listed_names} change which learning rates this model survives, and the loss it reaches? "
+        f"{verb} {listed_names} change which learning rates {these}, and the loss it reaches? "
         f"{plural(len(results.arms), 'arm')} (combinations of levels) "
         f"{'is' if len(results.arms) == 1 else 'are'} trained at the same learning rates from the same "
         "seeds."
@@ -126,7 +132,14 @@ def _settings(runs: Sequence[RunFacts]) -> str:
     shared = [k for k in names if all(flat.get(k) == whole[0].get(k) for flat in whole)]
     told = [k for k in shared if k in SCALE or whole[0].get(k) != defaults.get(k)]
     words = ", ".join(f"{k}={shown(whole[0], k)}" for k in told)
-    return f"Held fixed: {words}; everything else at its default (ablate config --keys)."
+    differ = len(shared) < len(names) and len({flat.get(PRESET) for flat in whole}) > 1
+    rest = (
+        "at its default or, where presets say otherwise, as the preset has it (ablate config --keys, docs/"
+        "architectures.md)"
+        if differ
+        else "at its default (ablate config --keys)"
+    )
+    return f"Held fixed: {words}; everything else {rest}."
 
 
 def _failures(failed: Sequence[RunFacts]) -> str:

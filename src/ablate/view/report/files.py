@@ -15,6 +15,7 @@ from ablate.view.report.tables import (
     responses_table,
     runs_table,
     undetected_table,
+    within_table,
 )
 from ablate.view.results import Results
 from ablate.view.study import reading_notes, results_table
@@ -39,6 +40,7 @@ def write_markdown(
 def markdown(results: Results, analysis: Analysis, study: str, command: str, judged: str = "") -> str:
     """The answer and the tables; the same for the same records."""
     tables = [
+        *([within_table(analysis)] if analysis.within else []),
         results_table(results, "Losses and verdicts"),
         edges_table(analysis),
         responses_table(analysis),

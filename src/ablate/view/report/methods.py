@@ -24,9 +24,9 @@ DEFINITIONS = (
     (
         "ℓ*, u, l0",
         "ℓ*: the lowest seed-mean final held-out loss of the study, among arms of the same task (objective, "
-        "vocabulary, data). u: cross-entropy of the held-out "
-        "tokens under the unigram of the training tokens. l0: the run's own held-out loss at step 0. "
-        "Losses in nats per token.",
+        "vocabulary, data) and, where whole models are compared, of the same model. u: cross-entropy of the "
+        "held-out tokens under the unigram of the training tokens. l0: the run's own held-out loss at step "
+        "0. Losses in nats per token.",
     ),
     (
         "LR sensitivity",
@@ -54,7 +54,8 @@ DEFINITIONS = (
         "A main effect is the difference between a level and the factor's first level, averaged over the "
         "levels of the other factors within each seed; an interaction is the difference of two such "
         "differences (Box, Hunter & Hunter 2005, chapter 5). Where arms have different tasks, each task has "
-        "contrasts of its own. Differences of LR½ are those of ln LR½, "
+        "contrasts of its own. Effects within a model (simple effects) are averaged over no other model and "
+        "belong to the same family of tests. Differences of LR½ are those of ln LR½, "
         "printed as ratios.",
     ),
     (

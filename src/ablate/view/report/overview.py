@@ -1,18 +1,23 @@
 """The tables of the page: arms by rate with a mark for every seed, arms, effects, what was not detectable."""
 
-from ablate.stats import INFERENCE_SEEDS, Response
+from collections.abc import Iterable
+
+from ablate.stats import INFERENCE_SEEDS, Bound, Response
 from ablate.view.analysis import Analysis
 from ablate.view.figures import verdict_glyph, verdict_key
 from ablate.view.report.html import details, key_html, note, paragraph, section, table_html, text
 from ablate.view.report.tables import (
+    NAMED,
     edges_table,
     effects_table,
     floor_table,
     responses_table,
     runs_table,
     undetected_table,
+    within_table,
 )
 from ablate.view.results import Point, Results
+from ablate.view.sentences import models_of
 from ablate.view.study import REPEAT, results_table
 from ablate.view.text import loss, number, plural
 from ablate.view.words import NAMES
@@ -55,6 +60,17 @@ WORDS = (
 )
 
 
+MEANINGS = (
+    (Bound.above, "≥", "the value is at least that"),
+    (Bound.below, "≤", "at most that"),
+    (Bound.open, "~", "it may lie on either side"),
+)
+WITHIN = (
+    "Each difference is taken within one model, paired by seed, and averaged over no other model. LR½ is "
+    "measured against the best loss of that model's own arms (half way from there to the unigram)."
+)
+
+
 def tables_section(results: Results, analysis: Analysis) -> str:
     """Arm × rate, arms, effects."""
     kinds = sorted({str(i.kind) for a in analysis.arms for e in a.estimates.values() if (i := e.interval)})
@@ -76,6 +92,46 @@ def tables_section(results: Results, analysis: Analysis) -> str:
         paragraph(PARTS.format(kind=kind), soft=True),
         _effects(analysis),
     )
+
+
+def within_section(analysis: Analysis, figure: str) -> str:
+    """The effects within each model, which a study of several asks for; nothing for other studies."""
+    if not analysis.within:
+        return ""
+    tests = len(analysis.tested)
+    family = (
+        f"Detectable: Holm-adjusted p < 0.05 over all {tests} contrasts of this page, these and the others "
+        "together, and beyond the noise floor where there is one."
+        if tests
+        else f"Fewer than {INFERENCE_SEEDS} seeds: no interval, no test; in brackets each seed."
+    )
+    every = "".join(
+        f"<h4>{text(NAMES[r])}</h4>{table_html(effects_table(analysis, r, rows), kind='contrasts')}"
+        for r in Response
+        if (rows := analysis.within_of(r))
+    )
+    return section(
+        "within",
+        within_title(analysis),
+        paragraph(f"{WITHIN} {family}"),
+        table_html(within_table(analysis)),
+        paragraph(signs_words([r.effect.estimate.bound for r in analysis.within]), soft=True),
+        figure,
+        details("The same in full, and LR sensitivity", every),
+    )
+
+
+def within_title(analysis: Analysis) -> str:
+    """`Biases, model by model`."""
+    factors = list(dict.fromkeys(r.contrast.of[0][0] for r in analysis.within))
+    return f"{'Biases' if factors == ['bias'] else ', '.join(factors).capitalize()}, model by model"
+
+
+def signs_words(bounds: Iterable[Bound]) -> str:
+    """What the signs before a number mean, those that occur; empty if none does."""
+    found = set(bounds)
+    words = [f"{sign}: {meaning}" for bound, sign, meaning in MEANINGS if bound in found]
+    return f"{'; '.join(words)}, because some edges lie beyond the rates tried." if words else ""
 
 
 def floor_section(analysis: Analysis) -> str:
@@ -171,10 +227,18 @@ def _effects(analysis: Analysis) -> str:
     if not analysis.rows:
         return ""
     kinds = sorted({str(i.kind) for r in analysis.rows if (i := r.effect.estimate.interval)})
-    tests = sum(r.holm is not None for r in analysis.rows)
+    tests = len(analysis.tested)
     words = EFFECTS.format(kind=" or ".join(kinds), tests=tests) if tests else FEW_EFFECTS
+    signs = signs_words(r.effect.estimate.bound for r in analysis.rows)
     parts = [f"<h4>{text(NAMES[response])}</h4>{_contrasts(analysis, response)}" for response in Response]
-    return "\n".join(["<h3>Effects</h3>", *parts, paragraph(words, soft=True)])
+    notes = [paragraph(x, soft=True) for x in (words, signs, _averaged(analysis)) if x]
+    return "\n".join(["<h3>Effects</h3>", *parts, *notes])
+
+
+def _averaged(analysis: Analysis) -> str:
+    """Which models the means over many are of."""
+    found = dict.fromkeys(models for r in analysis.rows if len(models := models_of(r)) > NAMED)
+    return " ".join(f"Mean over {len(models)} models: {', '.join(models)}." for models in found)
 
 
 def _contrasts(analysis: Analysis, response: Response) -> str:

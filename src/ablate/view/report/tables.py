@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 
-from ablate.stats import Bound, Edge, Lr50, PValue, Response
+from ablate.stats import JOINED, Bound, Edge, Lr50, PValue, Response
 from ablate.view.analysis import MODEL, Analysis, ArmAnswer, Row
 from ablate.view.results import Results
+from ablate.view.sentences import models_of
 from ablate.view.table import Table, table
 from ablate.view.text import as_float, loss, number, plural
 from ablate.view.words import NAMES, SIGNS, change, effect_words, estimated, p_words, size, span
 
 TOLD = 160  # characters of a run's reasons
+NAMED = 3  # models that a contrast is averaged over, in its row
+WITHIN = "Effects within each model"
 
 
 def edges_table(analysis: Analysis) -> Table:
@@ -49,7 +52,7 @@ def responses_table(analysis: Analysis) -> Table:
     columns = (
         "arm", "LR sensitivity", "below best", "above best", "share unstable", "loss at best lr", "n",
     )  # fmt: skip
-    return table(columns, rows, title="Sensitivity and losses", right=("below best", "above best", "n"))
+    return table(columns, rows, title="Sensitivity and losses", right=columns[1:])
 
 
 def effects_table(analysis: Analysis, response: Response, chosen: Sequence[Row] | None = None) -> Table:
@@ -85,6 +88,52 @@ def effects_table(analysis: Analysis, response: Response, chosen: Sequence[Row] 
         "mean over", "n", "p t", "p flip (least)", "p sign (least)", "p Holm", "MDE", "floor", "seeds",
     )  # fmt: skip
     return _without_empty(table(columns, rows, title=f"Effects on {NAMES[response]}", right=columns[6:13]))
+
+
+def within_table(analysis: Analysis) -> Table:
+    """The effects within each model, one row a pair of levels, with the measures that say something.
+
+    With few seeds the difference in every seed; else the interval, and in which measures it is detectable.
+    """
+    told = [r for r in analysis.telling if r is not Response.sensitivity]
+    found: dict[tuple[str, str], dict[Response, Row]] = {}
+    for row in analysis.within:
+        what = row.contrast.name.removesuffix(in_model(row))
+        found.setdefault((models_of(row)[0], what), {})[row.contrast.response] = row
+    rows = []
+    for (model, what), by in found.items():
+        n = {by[r].effect.estimate.n for r in told}
+        seen = ", ".join(NAMES[r] for r in told if by[r].found)
+        tested = any(by[r].holm is not None for r in told)
+        remarks = [_never(by[told[0]]), *([_remarks(by[told[0]])] if _remarks(by[told[0]]) != "-" else [])]
+        rows.append(
+            (
+                model, what, *(_difference(by[r], analysis) for r in told),
+                " / ".join(map(str, sorted(n))), (seen or "no") if tested else "-",
+                "; ".join(filter(None, remarks)) or "-",
+            )
+        )  # fmt: skip
+    names = [NAMES[r] for r in told]
+    columns = ("model", "difference", *names, "n", "detectable", "remarks")
+    return _without_empty(table(columns, rows, title=WITHIN, right=(*names, "n")))
+
+
+def in_model(row: Row) -> str:
+    """The end of the name of an effect within one model."""
+    return f" in {', '.join(level for _, level in row.contrast.within)}" if row.contrast.within else ""
+
+
+def _difference(row: Row, analysis: Analysis) -> str:
+    """`×1.25 [1.1, 1.4]`; with few seeds `×1.25 (×1.20 · ×1.30)`."""
+    response, found = row.contrast.response, row.effect.estimate
+    words = effect_words(response, row.effect)
+    if analysis.infers or found.n < 2:
+        return words
+    return f"{words} ({' · '.join(change(response, x) for x in found.per_seed)})"
+
+
+def _never(row: Row) -> str:
+    return f"says nothing: {plural(len(row.unlearned), 'arm')} never learned" if row.unlearned else ""
 
 
 def floor_table(analysis: Analysis) -> Table:
@@ -134,8 +183,8 @@ def undetected_table(analysis: Analysis) -> Table:
             size(r.contrast.response, r.effect.mde),
             size(r.contrast.response, r.floor),
         )
-        for r in analysis.rows
-        if not r.found and r.holm is not None
+        for r in analysis.tested
+        if not r.found
     ]
     columns = ("measure", "contrast", "effect, 95 %", "n", "could have been seen", "noise floor")
     return table(columns, rows, title="Not detectable", right=columns[3:])
@@ -205,9 +254,14 @@ def _counts(a: ArmAnswer) -> str:
 
 
 def _over(row: Row) -> str:
-    """The blocks that a contrast is averaged over: `gpt2, llama`; several factors' levels joined."""
-    names = [" ".join(level for _, level in block) for block in row.contrast.blocks]
-    return ", ".join(name for name in names if name) or "-"
+    """The blocks that a contrast is averaged over: `gpt2, llama`; several factors' levels joined; of many
+    their number.
+    """
+    names = [name for block in row.contrast.blocks if (name := " ".join(level for _, level in block))]
+    models = models_of(row)
+    if len(names) <= NAMED:
+        return ", ".join(names) or "-"
+    return f"{len(models)} models" if len(models) == len(names) else f"{len(names)} combinations"
 
 
 def _tested(found: PValue | None) -> str:
@@ -219,8 +273,20 @@ def _remarks(row: Row) -> str:
     found = row.effect.estimate
     counts = ((found.n_capped, "capped"), (found.n_censored, "censored"), (found.n_missing, "left out"))
     words = [f"{n} {what}" for n, what in counts if n]
-    blocks = len(row.contrast.left_out)
+    words += (
+        [f"{plural(len(row.unlearned), 'arm')} never learned"]
+        if row.unlearned and not row.contrast.within
+        else []
+    )
+    gone = [why for why in row.contrast.left_out if ": no arm " not in why or not _of_models(row)]
+    blocks = len(gone)
     return ", ".join([*words, *([f"{plural(blocks, 'block')} left out"] if blocks else [])]) or "-"
+
+
+def _of_models(row: Row) -> bool:
+    """Are whole models in it? A level that only some of them have is no gap: `mean over` says which."""
+    places = (row.contrast.of, *row.contrast.blocks)
+    return any(MODEL in name.split(JOINED) for place in places for name, _ in place)
 
 
 def _without_empty(tab: Table) -> Table:

@@ -23,13 +23,21 @@ from ablate.view.figures import (
     growth_plate,
     map_figures,
     rate_plate,
+    within_plate,
 )
 from ablate.view.figures.maps import CAPTION as MAP_CAPTION
 from ablate.view.report.design import design_section, heading
 from ablate.view.report.html import choice, paragraph, plate_html, section, text
 from ablate.view.report.load import study_results
 from ablate.view.report.methods import methods_section
-from ablate.view.report.overview import floor_section, runs_section, tables_section, undetected_section
+from ablate.view.report.overview import (
+    floor_section,
+    runs_section,
+    signs_words,
+    tables_section,
+    undetected_section,
+    within_section,
+)
 from ablate.view.report.provenance import Provenance
 from ablate.view.results import Results
 from ablate.view.study import REPEAT, answer_command
@@ -39,7 +47,8 @@ HERE = Path(__file__).parent
 # Whatever a name or a note may contain: the browser refuses every request and every script from elsewhere.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 CONTENTS = (
-    ("question", "Question"), ("answer", "Answer"), ("tables", "Tables"), ("figures", "Figures"),
+    ("question", "Question"), ("answer", "Answer"), ("within", "Model by model"), ("tables", "Tables"),
+    ("figures", "Figures"),
     ("floor", "Noise floor"), ("undetected", "Not detectable"), ("methods", "Methods"), ("runs", "Runs"),
 )  # fmt: skip
 
@@ -72,14 +81,24 @@ def report_page(results: Results, analysis: Analysis, study: str, command: str, 
     from plotly.offline import get_plotlyjs
 
     provenance = Provenance.of(results)
-    figures, data = _figures(results, analysis)
+    within = within_plate(analysis)
+    figures, data = _figures(results, analysis, within)
+    signs = signs_words(r.effect.estimate.bound for r in (*analysis.rows, *analysis.within))
     sentences = "".join(f"<p>{_with_code(s, command)}</p>" for s in answer(results, analysis, command))
-    contents = "".join(f'<a href="#{name}">{title}</a>' for name, title in CONTENTS)
+    contents = "".join(
+        f'<a href="#{name}">{title}</a>' for name, title in CONTENTS if name != "within" or analysis.within
+    )
     body = [
         heading(results, study, judged),
         f"<nav>{contents}</nav>",
         design_section(results, provenance),
-        section("answer", "The answer", f'<div class="answer">{sentences}</div>'),
+        section(
+            "answer",
+            "The answer",
+            f'<div class="answer">{sentences}</div>',
+            *([paragraph(signs, soft=True)] if signs else []),
+        ),
+        within_section(analysis, plate_html(within) if within is not None else ""),
         tables_section(results, analysis),
         figures,
         floor_section(analysis),
@@ -127,7 +146,7 @@ def _put(page: str, target: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _figures(results: Results, analysis: Analysis) -> tuple[str, Mapping[str, Any]]:
+def _figures(results: Results, analysis: Analysis, within: Plate | None) -> tuple[str, Mapping[str, Any]]:
     """The section of figures, and what the page's script draws."""
     course, bias = course_plate(results), bias_plate(results)
     entries, first = growth_maps(results)
@@ -143,7 +162,7 @@ def _figures(results: Results, analysis: Analysis) -> tuple[str, Mapping[str, An
     parts.append(_maps(results, entries, first) if entries else paragraph("No run has recorded outputs yet."))
     if bias is not None:
         parts.append(plate_html(bias, _arm_choice("bias-arm", results, biased_arms(results))))
-    plates = [*(plate for plate, _ in shown), bias]
+    plates = [within, *(plate for plate, _ in shown), bias]
     data = {
         "figures": _by_id([plate for plate in plates if plate is not None]),
         "arms": {"course-arm": _ids(course), "bias-arm": _ids(bias)},
