@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 
 from ablate.config import UserError, to_dict
+from ablate.exchange import check_folder
 from ablate.record import write_request
-from ablate.sweep import check_confounds, freeze, plan, plan_cells, request_facts, requested_factors
+from ablate.sweep import (
+    check_confounds,
+    check_weights,
+    freeze,
+    plan,
+    plan_cells,
+    request_facts,
+    requested_factors,
+)
 
 
 def make(folder: Path, weights: bytes) -> Path:
@@ -49,3 +58,21 @@ def test_later_sweeps_of_a_study_start_from_the_same_weights(tiny: list[str], tm
     (folder / "model.safetensors").write_bytes(b"22")
     with pytest.raises(UserError, match=r"model\.weights_sha256 \([0-9a-f]{64}, [0-9a-f]{64}"):
         check_confounds(plan([*tiny, f"model.weights={folder}", "seed=1"]), {})
+
+
+def test_each_model_is_looked_at_once(
+    tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many runs start from it; and one folder that is not the model refuses them all."""
+    one = make(tmp_path / "one", b"1")
+    seen = []
+    monkeypatch.setattr("ablate.sweep.weights.check_folder", lambda *asked: seen.append(asked))
+    swept = plan([*tiny, f"model.weights=null,{one}", "model.norm=layernorm,rmsnorm", "seed=0,1"])
+    configs = [cell.config for cell in swept.cells]
+    check_weights(configs)
+    assert [(folder, model.norm, vocab) for folder, model, vocab in seen] == [
+        (one, "layernorm", 32), (one, "rmsnorm", 32)
+    ]  # fmt: skip
+    monkeypatch.setattr("ablate.sweep.weights.check_folder", check_folder)
+    with pytest.raises(UserError, match="model_type = null"):
+        check_weights(configs)
