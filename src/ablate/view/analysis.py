@@ -175,9 +175,8 @@ def _family(
     new = [c for c in inside if _same(c, found) is None]
     family = [*found, *new]
     adjusted = holm([c.effect.p for c in family])
-    lost = {arm: study.levels[arm] for arm in study.unlearned}
     rows = [
-        Row(c, p, _band(floors[c.response], c), tuple(a for a, levels in lost.items() if c.concerns(levels)))
+        Row(c, p, _band(floors[c.response], c), _unlearned(study, c))
         for c, p in zip(family, adjusted, strict=True)
     ]
     within = []
@@ -186,6 +185,12 @@ def _family(
         same = _same(c, found)
         within.append(next(left) if same is None else replace(rows[same], contrast=c))
     return tuple(rows[: len(found)]), tuple(within)
+
+
+def _unlearned(study: Study, contrast: Contrast) -> tuple[str, ...]:
+    """The arms in it that never learned."""
+    own = [arm for arm in study.unlearned if study.task_of[arm] == contrast.task]
+    return tuple(arm for arm in own if contrast.concerns(study.levels[arm]))
 
 
 def _same(contrast: Contrast, mains: Sequence[Contrast]) -> int | None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from ablate.stats import INFERENCE_SEEDS, JOINED, Response
 from ablate.verdict import Kind
-from ablate.view.analysis import MODEL, Analysis, Row
-from ablate.view.results import Results
+from ablate.view.analysis import Analysis, Row
+from ablate.view.results import MODEL, Results
 from ablate.view.sentences import (
     LISTED,
     are,

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from ablate.stats import JOINED, Bound, Response
-from ablate.view.analysis import MODEL, Analysis, Row
+from ablate.view.analysis import Analysis, Row
+from ablate.view.results import MODEL
 from ablate.view.text import number
 from ablate.view.words import NAMES, SIGNS, change, p_words, size
 

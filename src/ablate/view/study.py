@@ -144,7 +144,8 @@ def model_notes(results: Results) -> list[str]:
     return [
         "LR½ and impaired are measured within each model, against the best loss of its own arms: the "
         "question is which rates a model survives, not how much another one learns in as many steps. Models "
-        "differ in many things at once, foremost in how fast they learn, so differences between presets name no cause."
+        "differ in many things at once, foremost in how fast they learn, so differences between presets name "
+        "no cause."
     ]
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ablate.view.analysis import MODEL
 from ablate.view.figures.style import DASHES, INK, PALETTE, SYMBOLS, Key
-from ablate.view.results import ArmResult
+from ablate.view.results import MODEL, ArmResult
 
 
 @dataclass(frozen=True)

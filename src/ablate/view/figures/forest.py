@@ -25,7 +25,7 @@ from ablate.view.text import number
 from ablate.view.words import NAMES, SIGNS, UNITS, amount, effect_words, kind_of, p_words
 
 EDGE, STEEP, BAND = PALETTE[0], PALETTE[1], "#dddddd"
-ROW = 34  # pixels
+ROW, LOW_ROW = 34, 24  # pixels, the second where names are short
 RATIOS = [
     *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95), 1.0,
     *(1.05, 1.1, 1.25, 1.4, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0),
@@ -33,7 +33,6 @@ RATIOS = [
 TICKS = 9  # on an axis of ratios at most
 MANY = 24  # contrasts of one response: beyond, interactions stand in the tables only
 FOLD = 26  # characters of a row's name on one line
-NARROW = 30  # the same, where most names fit
 CENSORED = {Bound.above: "triangle-right", Bound.below: "triangle-left"}
 EDGES = (
     "LR½: the rate above the arm's best at which the loss crosses half of what there was to learn. Small "
@@ -159,12 +158,13 @@ def _row_name(row: Row) -> str:
         return folded(row.contrast.name, FOLD)
     pair = f"{row.contrast.of[0][1]} − {row.contrast.against[0][1]}"
     never = " (never learned)" if row.unlearned else ""
-    return folded(f"{row.contrast.within[0][1]}: {pair}{never}", NARROW)
+    return folded(f"{row.contrast.within[0][1]}: {pair}{never}", FOLD)
 
 
 def _effects(name: str, response: Response, rows: Sequence[Row]) -> Panel:
     names = [_row_name(r) for r in rows]
-    laid_out = _rows_layout(f"{NAMES[response]}: {UNITS[response]}", names)
+    low = any(r.contrast.within for r in rows)
+    laid_out = _rows_layout(f"{NAMES[response]}: {UNITS[response]}", names, LOW_ROW if low else ROW)
     show = math.exp if response is Response.edge else float
     if response is Response.edge:
         laid_out["xaxis"] |= {"type": "log", **_ratio_ticks(rows)}
@@ -251,10 +251,10 @@ def _band(row: int, low: float, high: float) -> Figure:
     }  # fmt: skip
 
 
-def _rows_layout(x: str, names: Sequence[str]) -> Figure:
+def _rows_layout(x: str, names: Sequence[str], row: int = ROW) -> Figure:
     lines = sum(1 + 0.45 * name.count("<br>") for name in names)
     laid_out = layout(x, "")
-    laid_out["height"] = round(70 + ROW * max(2.0, lines))
+    laid_out["height"] = round(70 + row * max(2.0, lines))
     laid_out["margin"] |= {"l": 170, "r": 12}
     laid_out["yaxis"] |= {
         "range": [len(names) - 0.4, -0.6], "tickvals": list(range(len(names))), "ticktext": list(names),

@@ -7,7 +7,7 @@ from ablate.config import FieldClass, fields, flatten, parse
 from ablate.view.arms import AXES, FOLLOWERS, PRESET, SEED, short_names
 from ablate.view.configs import shown
 from ablate.view.facts import RunFacts
-from ablate.view.report.html import listed, note, paragraph, section, table_html, text
+from ablate.view.report.html import details, listed, note, paragraph, section, table_html, text
 from ablate.view.report.provenance import Provenance
 from ablate.view.results import MODEL, Results
 from ablate.view.study import model_notes, task_notes, unlearned_notes
@@ -94,8 +94,13 @@ def design_section(results: Results, provenance: Provenance) -> str:
         table_html(table(("varied", "values"), rows)),
         paragraph(" ".join(design)),
         paragraph(_settings(results.runs), soft=True),
-        table_html(facts) if facts.rows else "",
+        _facts(table_html(facts), results) if facts.rows else "",
     )
+
+
+def _facts(tab: str, results: Results) -> str:
+    """Data and sizes; folded where there is a line for every arm of every model."""
+    return details("Data, and the size of every model", tab) if MODEL in results.study.factors else tab
 
 
 def _question(results: Results, names: Sequence[str]) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from ablate.stats import JOINED, Bound, Edge, Lr50, PValue, Response
-from ablate.view.analysis import MODEL, Analysis, ArmAnswer, Row
-from ablate.view.results import Results
+from ablate.view.analysis import Analysis, ArmAnswer, Row
+from ablate.view.results import MODEL, Results
 from ablate.view.sentences import models_of
 from ablate.view.table import Table, table
 from ablate.view.text import as_float, loss, number, plural
@@ -96,9 +96,11 @@ def within_table(analysis: Analysis) -> Table:
     With few seeds the difference in every seed; else the interval, and in which measures it is detectable.
     """
     told = [r for r in analysis.telling if r is not Response.sensitivity]
+    several = len({r.contrast.of[0][0] for r in analysis.within}) > 1
     found: dict[tuple[str, str], dict[Response, Row]] = {}
     for row in analysis.within:
         what = row.contrast.name.removesuffix(in_model(row))
+        what = what if several else what.partition(": ")[2]
         found.setdefault((models_of(row)[0], what), {})[row.contrast.response] = row
     rows = []
     for (model, what), by in found.items():
