@@ -103,6 +103,16 @@ def test_slug_says_what_differs_from_the_defaults() -> None:
     assert long.endswith("_lr=0.01_seed=9")
 
 
+def test_slug_names_the_preset_and_what_differs_from_it() -> None:
+    tiny = ["model=bert", "model.scale=tiny"]
+    assert slug(compose(tiny)) == "preset=bert_scale=tiny"
+    changed = [*tiny, "model.bias=none", "model.layers=3", "optim.lr=0.01", "seed=9"]
+    assert slug(compose(changed)) == "preset=bert_scale=tiny_bias=none_layers=3_lr=0.01_seed=9"
+    assert slug(compose(["model=gpt2", "model.norm=rmsnorm"])) == "preset=gpt2_norm=rmsnorm"
+    unknown = parse({"model": {"preset": "mine", "layers": 2}})
+    assert slug(unknown) == "layers=2"
+
+
 @pytest.mark.parametrize(("width", "hidden"), [(64, 168), (32, 88), (768, 2048), (1, 8)])
 def test_swiglu_is_two_thirds_as_wide(width: int, hidden: int) -> None:
     """8/3 of the width to the nearest multiple of 8, so that three matrices weigh what two did."""

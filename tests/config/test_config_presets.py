@@ -1,7 +1,9 @@
 """Published architectures: what their files say, what a scale keeps, and `model.bias=own`."""
 
 import re
+import shutil
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,19 +18,21 @@ from ablate.config import (
     Scale,
     UserError,
     compose,
+    compositions,
     conf_dir,
     expand,
     parse,
+    preset_changes,
+    presets,
     replace,
     run_id,
 )
-from ablate.config.scale import SIZES, scaled
+from ablate.config import overrides as overrides_module
+from ablate.config.scale import RESIZED, SIZES, scaled
 
 PLAIN = ("modern", "small", "tiny")  # no published architecture
 PRESETS = sorted(path.stem for path in (conf_dir() / "model").glob("*.yaml") if path.stem not in PLAIN)
-SIZE_FIELDS = (
-    "layers", "width", "heads", "kv_heads", "head_dim", "ffn", "context", "window", "vocab", "scale",
-)  # fmt: skip
+SIZE_FIELDS = (*(key.removeprefix("model.") for key in RESIZED), "vocab", "scale")
 
 
 @cache
@@ -205,3 +209,41 @@ def test_the_objective_follows_from_the_stack(stack: str, objective: str) -> Non
     config = compose([f"model.stack={stack}"])
     assert config.data.objective == objective
     assert replace(config, {"model.stack": "encoder_decoder"}).data.objective == "prefix"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "changed"),
+    [
+        (["model=gpt2"], ()),
+        (["model=gpt2", "model.bias=none", "optim.lr=1e-2", "data.source=synthetic"], ()),
+        (["model=gpt2", "model.norm=rmsnorm", "model.layers=6"], ("layers", "norm")),
+        (["model=gpt2", "model.ffn=3000", "data.vocab_size=512"], ("ffn", "vocab_size")),
+        (["model=bert", "model.scale=tiny", "data.vocab_size=600"], ()),
+        (["model=bert", "model.scale=small", "model.layers=2", "model.eps=1e-5"], ("layers", "eps")),
+        (["model=tiny", "model.norm=rmsnorm"], ()),  # no preset
+    ],
+)
+def test_what_a_model_changes_of_its_preset(overrides: list[str], changed: tuple[str, ...]) -> None:
+    assert preset_changes(compose(overrides)) == changed
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_changes_nothing_of_itself(preset: str) -> None:
+    """Also with the names of the file that it inherits from."""
+    assert preset_changes(full(preset)) == ()
+
+
+def test_a_file_that_bears_a_known_name_is_compared_with_it(conf: Path) -> None:
+    (conf / "model" / "mine.yaml").write_text("defaults: [gpt2]\nnorm: rmsnorm\n")
+    (conf / "model" / "ours.yaml").write_text("defaults: [gpt2]\npreset: ours\nnorm: rmsnorm\n")
+    assert preset_changes(compose(["model=mine"])) == ("norm",)
+    assert preset_changes(compose(["model=ours"])) == ()
+
+
+@pytest.fixture
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of conf/ to add files to."""
+    copy = shutil.copytree(conf_dir(), tmp_path / "conf")
+    for module in (compositions, overrides_module, presets):
+        monkeypatch.setattr(module, "conf_dir", lambda: copy)
+    return copy

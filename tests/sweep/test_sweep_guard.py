@@ -57,10 +57,24 @@ def refusal(the_plan: Plan) -> str:
         ["model.activation=gelu,swiglu", "model.bias=linear"],  # a gate has a bias of its own
         ["model=tiny,small", "optim.lr=0.1,1"],  # a group declares its section
         ["data.vocab_size=32,48"],  # other data, by name
+        ["model=gpt2", "model.scale=tiny,small", "model.context=16"],  # a scale declares what it changes
+        ["model=mistral", "model.scale=tiny,small", "model.context=32"],
     ],
 )
 def test_what_follows_from_a_factor_is_no_confound(tiny: list[str], request_: list[str]) -> None:
     check_confounds(plan([*tiny, *request_]), {})
+
+
+def test_a_scale_declares_sizes_alone(tiny: list[str]) -> None:
+    """Two sizes of one preset; undeclared they would be a confound, and another norm is one all the same."""
+    swept = plan([*tiny, "model=gpt2", "model.scale=tiny,small", "model.bias=none,all"])
+    check_confounds(swept, {})
+    other = plan([*tiny, "model=llama", "model.scale=medium"])
+    mixed = plan_cells(swept.base, swept.axes, [cell.config for cell in (*swept.cells, *other.cells)])
+    said = refusal(mixed)
+    assert "model.norm (layernorm, rmsnorm)" in said
+    assert "model.layers" not in said
+    assert "model.layers (2, 4)" in refusal(plan_cells(swept.base, (), [cell.config for cell in swept.cells]))
 
 
 def two_experiments(tiny: list[str], *other: str) -> Plan:
@@ -145,7 +159,7 @@ def test_built_models_are_described_once_and_checked(
     configs = [cell.config for cell in the_plan.cells]
     told: list[str] = []
     known = describe_models(configs, told.append)
-    assert told == ["asking a worker what 4 models have"]
+    assert told == ["counting the parameters of 4 models"]
     monkeypatch.setattr(subprocess, "run", None)
     assert describe_models(configs, told.append) == known
     for config in configs:

@@ -97,6 +97,18 @@ def test_frozen_folders_carry_their_own_config(tiny: list[str]) -> None:
         assert "notes: hello" in folder.config.read_text()
 
 
+def test_runs_are_found_by_their_id_whatever_their_words(tiny: list[str]) -> None:
+    """As in studies begun when folders were named otherwise."""
+    asked = [*tiny, "model=bert", "model.scale=tiny"]
+    (folder,) = freeze(plan(asked))
+    assert folder.name.startswith("preset=bert_scale=tiny_context=16_")
+    older = folder.path.rename(folder.path.with_name(f"layers=2_width=32-{folder.id}"))
+    finish(RunFolder(older))
+    again = plan(asked)
+    assert [cell.folder and cell.folder.path for cell in again.skipped] == [older]
+    assert again.todo == ()
+
+
 def test_a_queued_run_gets_the_code_it_is_launched_with(tiny: list[str]) -> None:
     (folder,) = freeze(plan(tiny))
     code = read_status(folder).code_sha

@@ -36,7 +36,9 @@ from ablate.config.objectives import SMALLEST_BPE, Hidden, hidden, reserved_toke
 from ablate.config.overrides import read_overrides
 from ablate.config.parse import flatten, parse, replace, to_dict
 from ablate.config.parts import Axis
+from ablate.config.presets import preset_changes
 from ablate.config.resolve import derived
+from ablate.config.scale import RESIZED
 from ablate.config.schema import (
     SCHEMA_VERSION,
     Config,
@@ -53,6 +55,7 @@ from ablate.config.schema import (
 __all__ = [
     "ARCHITECTURES",
     "MIGRATIONS",
+    "RESIZED",
     "SCHEMA_VERSION",
     "SCIENCE_VERSION",
     "SMALLEST_BPE",
@@ -109,6 +112,7 @@ __all__ = [
     "load",
     "nearest",
     "parse",
+    "preset_changes",
     "read_overrides",
     "replace",
     "reserved_tokens",

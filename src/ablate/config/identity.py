@@ -11,6 +11,7 @@ from typing import Any
 from ablate.config.enums import FieldClass
 from ablate.config.fields import table
 from ablate.config.parse import jsonable
+from ablate.config.presets import of_preset
 from ablate.config.resolve import at, resolve, unresolve
 from ablate.config.schema import Config
 
@@ -64,12 +65,14 @@ _LAST = ("optim.lr", "seed")
 
 
 def slug(config: Config) -> str:
-    """A folder name for people, at most 80 characters: the science settings that differ from the defaults.
+    """A folder name for people, at most 80 characters: the science settings that differ from the defaults, or
+    `preset=bert_scale=tiny` and those that differ from what that preset says.
 
     Bias, norm and placement come first, learning rate and seed last; what does not fit between is left out.
     Not unique: identity is the run id's.
     """
-    asked, default = unresolve(config), _default_asked()
+    said = of_preset(config)
+    asked, default = unresolve(config), unresolve(said) if said is not None else _default_asked()
     names = _short_names()
     differing = {
         key: f"{name}={_text(at(asked, key))}"
@@ -78,11 +81,16 @@ def slug(config: Config) -> str:
     }
     first = [differing.pop(key) for key in _FIRST if key in differing]
     last = [differing.pop(key) for key in _LAST if key in differing]
-    pieces = first
+    pieces = first if said is None else [*_model_words(config), *first]
     for piece in differing.values():
         if len("_".join([*pieces, piece, *last])) <= SLUG_LENGTH:
             pieces = [*pieces, piece]
     return "_".join([*pieces, *last])[:SLUG_LENGTH] or "default"
+
+
+def _model_words(config: Config) -> list[str]:
+    words = {"preset": config.model.preset, "scale": config.model.scale}
+    return [f"{name}={_text(word)}" for name, word in words.items() if word is not None]
 
 
 @cache

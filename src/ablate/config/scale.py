@@ -27,6 +27,11 @@ SIZES = {
     Scale.small: Size(layers=4, width=64, head_dim=8, context=64),
     Scale.medium: Size(layers=8, width=256, head_dim=32, context=128),
 }
+# What a scale changes of a run, as far as the experiment goes: an axis over it declares these.
+RESIZED = (
+    *(f"model.{name}" for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn")),
+    "model.context", "model.window", "data.vocab_size",
+)  # fmt: skip
 
 
 def scaled(model: ModelConfig, scale: Scale | None) -> ModelConfig:

@@ -49,8 +49,8 @@ def describe_models(
     known = {model: read_json(place) for model, place in places.items() if place.is_file()}
     missing = [model for model in wanted if model not in known]
     if missing:
-        announce(f"asking a worker what {len(missing)} models have" if len(missing) > 1 else
-                 "asking a worker what the model has")  # fmt: skip
+        announce(f"counting the parameters of {len(missing)} models" if len(missing) > 1 else
+                 "counting the model's parameters")  # fmt: skip
         answers = _ask([_question(model, wanted[model]) for model in missing])
         for model, answer in zip(missing, answers, strict=True):
             places[model].parent.mkdir(parents=True, exist_ok=True)

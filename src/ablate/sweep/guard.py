@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ablate.config import (
+    RESIZED,
     SCIENCE_VERSION,
     Axis,
     Config,
@@ -30,6 +31,7 @@ from ablate.sweep.realised import differences
 
 FINGERPRINT, VERSION, REALISED = "data.fingerprint", "science_version", "realised"
 FACTS = (FINGERPRINT, VERSION, REALISED)  # what sweep.allow can name beside keys
+SCALE = "model.scale"
 WITHIN = ("optim.lr", "seed")  # vary within an arm
 SHARES = ("optim.warmup", "optim.cooldown")  # given as a share of the steps
 SHOWN = 4
@@ -61,7 +63,8 @@ class Request:
 
 
 def declared_keys(axes: Sequence[Axis], allow: Sequence[str]) -> frozenset[str]:
-    """Keys that arms may differ in. An axis over a group declares the settings of its section.
+    """Keys that arms may differ in. An axis over a group declares the settings of its section, one over
+    `model.scale` the sizes that it changes.
 
     Several experiments declare nothing by themselves. Raises ConfigError for an unknown name in `allow`.
     """
@@ -79,6 +82,7 @@ def _keys(names: Iterable[str], allow: Iterable[str]) -> frozenset[str]:
     found = {*WITHIN, *allow}
     for name in names:
         found |= {name} if name in everything else {key for key in everything if key.startswith(f"{name}.")}
+        found |= set(RESIZED) if name == SCALE else set()
     return frozenset(found)
 
 
