@@ -74,12 +74,35 @@ def test_a_shrunk_model_is_not_compared_with_what_was_published(ablate) -> None:
     assert "more parts" not in every.out
 
 
+def test_a_changed_preset_is_not_compared_with_what_was_published(ablate) -> None:
+    told = ablate("params", "model=gpt2", "model.norm=rmsnorm", "model.qk_norm=true")
+    assert told.out.startswith("GPT-2 small (changed: norm, qk_norm), vocabulary 50,257\n")
+    assert "Published" not in told.out
+    data = json.loads(ablate("params", "model=gpt2", "model.norm=rmsnorm", "--json").out)
+    assert (data["published"], data["changed"]) == (None, ["norm"])
+    every = ablate("params", "--all", "model.activation=gelu_tanh")
+    assert cells(every.out, "gpt2 ")[-2:] == ["124,439,808", "equal"]
+    assert cells(every.out, "bert ")[-2:] == ["-", "-"]
+    assert "changed: activation, ffn (" not in every.out
+    assert re.search(r"^changed: activation \(transformer, transformer_big, bert, ", every.out, re.MULTILINE)
+
+
+def test_parts_are_named_where_they_explain_the_difference(ablate) -> None:
+    told = ablate("params", "--all", "model.bias=none")
+    assert "more parts" not in told.out.partition("linear, head, norm")[0]
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         (("--all", "model=bert"), "--all is every preset"),
         (("--all", "optim.batch=1,2"), "--all takes one value"),
-        (("model=bert,gpt2",), "this asks for 2 runs"),
+        (("model=bert,gpt2",), "try: ablate params --all (every preset); or ablate params model=bert\n"),
+        (
+            ("seed=0,1",),
+            "params looks into one model at a time\n  try: ablate params seed=0\n",
+        ),
+        (("--all", "gpt2"), "try: model=gpt2\n"),
         (("model.bias=nine",), "model.bias"),
     ],
 )

@@ -179,9 +179,10 @@ COMMANDS = {
     "params": Command(
         "ablate.cli.params",
         "what a model has and costs: parameters, biases, memory, FLOPs",
-        "Count what the built model has: weights and biases by site, and side by side without biases, as "
-        "configured and with all of them: parameters, bytes of gradients and optimiser state, FLOPs a token, "
-        "activations of a batch. Nothing is allocated, whatever the size.",
+        "Count what the built model has: weights and biases by site; and side by side with model.bias=none, "
+        "as configured and with model.bias=all (linears and norms; not the head, nor qk_norm): parameters, "
+        "bytes of gradients and optimiser state, FLOPs a token, activations of a batch. Nothing is "
+        "allocated, whatever the size.",
         "ablate params model=llama model.bias=linear",
         _params,
     ),

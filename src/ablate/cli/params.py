@@ -8,7 +8,9 @@ from typing import Any
 
 from ablate.cli.codes import ALL_DONE, SOME_FAILED
 from ablate.cli.planning import say
-from ablate.config import ARCHITECTURES, Architecture, Config, UserError, compose, expand, replace
+from ablate.config import ARCHITECTURES, Config, UserError, expand, preset_changes, replace
+from ablate.config.errors import shown
+from ablate.config.parts import written
 from ablate.sweep import WorkerError, describe_models, model_of
 from ablate.view import (
     COLUMN_NOTES,
@@ -17,11 +19,12 @@ from ablate.view import (
     accounts_table,
     architectures_table,
     batch_words,
-    beyond_words,
     emit,
     facts_of,
     halves,
+    model_words,
     plain,
+    published_notes,
     published_words,
     sites_table,
     token_words,
@@ -43,22 +46,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _one(overrides: Sequence[str], as_json: bool) -> None:
-    config = compose(overrides)
+    config = _single(overrides)
     configs = {
         name: config if bias is None else replace(config, {"model.bias": bias})
         for name, bias in BIASES.items()
     }
     accounts = _accounts(configs)
     account = next(a for a in accounts if a.name == CONFIGURED)
-    preset = config.model.preset
-    fact = ARCHITECTURES.get(preset or "") if config.model.scale is None else None
+    fact = account.published
     if as_json:
-        told = {"preset": preset, "scale": config.model.scale, "published": fact and fact.published.count}
+        told = {
+            "preset": config.model.preset,
+            "scale": config.model.scale,
+            "changed": preset_changes(config),
+            "published": fact and fact.published.count,
+        }
         _print_json({**told, "models": {a.name: facts_of(a) for a in accounts}})
         return
-    shrunk = f" at model.scale={config.model.scale}" if config.model.scale else ""
-    title = "the model" if preset is None else fact.title if fact else f"{preset}{shrunk}"
-    print(f"{title}, vocabulary {config.data.vocab_size:,}")
+    print(f"{model_words(config)}, vocabulary {config.data.vocab_size:,}")
     emit(sites_table(account))
     print()
     emit(accounts_table(accounts))
@@ -68,6 +73,19 @@ def _one(overrides: Sequence[str], as_json: bool) -> None:
     _print_text(*NOTES, token_words(config), batch_words(config))
 
 
+def _single(overrides: Sequence[str]) -> Config:
+    """The one model asked for. Raises UserError for several, with how to see them."""
+    grid = expand(overrides)
+    if len(grid.cells) == 1:
+        return grid.base
+    pins = " ".join(f"{axis.key}={shown(written(axis.values[0]))}" for axis in grid.axes)
+    every = "ablate params --all (every preset); or " if "model" in {axis.key for axis in grid.axes} else ""
+    raise UserError(
+        f"this asks for {len(grid.cells)} runs: params looks into one model at a time",
+        hint=f"{every}ablate params {pins}",
+    )
+
+
 def _every(overrides: Sequence[str], as_json: bool) -> None:
     if any(text.lstrip("+").startswith("model=") for text in overrides):
         raise UserError("--all is every preset: it goes with no model=", hint="ablate params model=PRESET")
@@ -75,24 +93,21 @@ def _every(overrides: Sequence[str], as_json: bool) -> None:
     if len(cells) != len(ARCHITECTURES):
         raise UserError("--all takes one value for each setting", hint="ablate params --all")
     accounts = _accounts(dict(zip(ARCHITECTURES, cells, strict=True)))
-    facts = {a.name: ARCHITECTURES[a.name] for a in accounts if a.config.model.scale is None}
     if as_json:
-        _print_json({a.name: {**_published(a, facts.get(a.name)), **facts_of(a)} for a in accounts})
+        _print_json({a.name: {**_published(a), **facts_of(a)} for a in accounts})
         return
-    whole = architectures_table(accounts, facts)
+    whole = architectures_table(accounts)
     wide = not sys.stdout.isatty() or console().width >= max(map(len, plain(whole).splitlines()))
     for part in [whole] if wide else halves(whole):
         emit(part)
         print()
-    for name, fact in facts.items():
-        if beyond := beyond_words(fact):
-            _print_text(f"{name}: the published count has more parts: {beyond}.")
-    _print_text(*COLUMN_NOTES, *NOTES)
+    _print_text(*published_notes(accounts), *COLUMN_NOTES, *NOTES)
 
 
-def _published(account: Account, fact: Architecture | None) -> dict[str, Any]:
+def _published(account: Account) -> dict[str, Any]:
+    fact = account.published
     if fact is None:
-        return {"published": None}
+        return {"published": None, "changed": preset_changes(account.config)}
     return {
         "published": fact.published.count,
         "equal": fact.published.agrees(account.parameters),

@@ -38,7 +38,11 @@ class ModelConfig:
     )
     context: int = science(64, "tokens in one training window", ge=2, le=10_000_000)
     bias: tuple[str, ...] = science(
-        ("all",), "sites with a bias: none, linear, norm, all, qkv, ffn or a list of sites", words=True
+        ("all",),
+        "sites with a bias: own (what conf/ says for the preset), none, linear (all linears but the head), "
+        "norm (the β of norms), all (linear and norm: head and qk_norm come by their own names alone), qkv, "
+        "ffn, or a list of words and sites",
+        words=True,
     )
     bias_init: BiasInit = science(BiasInit.zeros, "how linear biases start")
     norm: Norm = science(Norm.layernorm, "kind of norm")

@@ -93,8 +93,10 @@ def _meant(text: str) -> str | None:
         return "quotes around special characters, as in data.paths='[\"~/a b.txt\"]' or run.notes='\"a, b\"'"
     if text.startswith("-"):
         return None
-    experiments = difflib.get_close_matches(text, group_options().get("experiment", []), n=1, cutoff=0.75)
-    return f"experiment={experiments[0]}" if experiments else f"{text}=…"
+    for group in ("experiment", "model"):
+        if close := difflib.get_close_matches(text, group_options().get(group, []), n=1, cutoff=0.75):
+            return f"{group}={close[0]}"
+    return f"{text}=…"
 
 
 @cache

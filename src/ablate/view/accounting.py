@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ablate.config import Architecture, Config, Objective, Site, Stack
+from ablate.config import ARCHITECTURES, Architecture, Config, Objective, Site, Stack, preset_changes
 from ablate.sweep import Cost, cost, gigabytes
 from ablate.view.table import Table, table
 
@@ -20,14 +20,12 @@ COLUMN_NOTES = (
     "linear, head, norm: their biases; share: of all of them, in per cent; GB: weights, gradients and Adam's "
     "moments, fp32; GFLOPs: forward, for one token; match: what the published count is to the built model's.",
 )
+MORE = "more parts"
 PARTS = ("weights", "gradients", "optimiser")
 NOTES = (
-    "Bytes. fp32, as trained here (with optim.precision=bf16 too): 4 each for a parameter and its "
-    "gradient, 8 for Adam's two moments. bf16 mixed, common elsewhere: 2 each, and the optimiser keeps an "
-    "fp32 copy and the two moments, 12.",
-    "FLOPs. Forward: 2 for each weight of a linear and each token that passes it (a tied head's too; none "
-    "for embeddings, biases and norms), and 4·heads·head_dim for each token attended to, masked or not: "
-    "the context, a window, a source. Training: three times that (Chowdhery et al. 2022, appendix B).",
+    "Bytes: 4 a weight, 4 its gradient, 8 Adam's moments (fp32, as trained here); bf16 mixed: 2, 2 and 12.",
+    "FLOPs: forward 2 a weight of a linear and 4·heads·head_dim a token attended to; training 3 times that. "
+    "In full: docs/sweeps.md, Cost of a model.",
 )
 
 
@@ -42,6 +40,14 @@ class Account:
     @property
     def parameters(self) -> int:
         return int(self.description["parameters"])
+
+    @property
+    def published(self) -> Architecture | None:
+        """The published architecture that this is: at full size, and unchanged but for its biases."""
+        model = self.config.model
+        if model.scale is not None or preset_changes(self.config):
+            return None
+        return ARCHITECTURES.get(model.preset or "")
 
     @property
     def biases(self) -> int:
@@ -72,6 +78,20 @@ class Account:
     def forward(self) -> float:
         """FLOPs of the forward pass for one token of a window."""
         return self.cost.forward / self.config.model.context
+
+
+def model_words(config: Config) -> str:
+    """`GPT-2 small (changed: norm)`, `bert at model.scale=tiny`; `the model` for one without a preset.
+
+    Raises UserError where conf/ does not compose.
+    """
+    preset, scale = config.model.preset, config.model.scale
+    if preset is None:
+        return "the model"
+    changed = preset_changes(config)
+    name = ARCHITECTURES[preset].title if scale is None and preset in ARCHITECTURES else preset
+    words = name if scale is None else f"{name} at model.scale={scale}"
+    return f"{words} (changed: {', '.join(changed)})" if changed else words
 
 
 def site_rows(description: Mapping[str, Any]) -> list[tuple[str, int, int]]:
@@ -133,11 +153,11 @@ def token_words(config: Config) -> str:
     return ""
 
 
-def architectures_table(accounts: Iterable[Account], facts: Mapping[str, Architecture]) -> Table:
-    """One row a model by its name: what is built, what it costs, and what was published of it (`facts`)."""
+def architectures_table(accounts: Iterable[Account]) -> Table:
+    """One row a model by its name: what is built, what it costs, and what was published of it."""
     rows = []
     for account in accounts:
-        fact, states = facts.get(account.name), sum(BYTES["fp32"])
+        fact, states = account.published, sum(BYTES["fp32"])
         rows.append(
             (
                 account.name,
@@ -175,8 +195,22 @@ def agreement(fact: Architecture, parameters: int) -> str:
         off = published.value / whole - 1
         return f"{100 * abs(off):.2g}% {'more' if off > 0 else 'less'}"
     if published.beyond:
-        return "more parts"
+        return MORE
     return "equal" if published.exact else "rounded"
+
+
+def published_notes(accounts: Iterable[Account]) -> list[str]:
+    """What the column `match` cannot say: which parts are more; which models are changed, not compared."""
+    notes: list[str] = []
+    changed: dict[str, list[str]] = {}
+    for account in accounts:
+        fact = account.published
+        if fact is not None and fact.published.beyond and agreement(fact, account.parameters) == MORE:
+            notes.append(f"{account.name}: the published count has more parts: {beyond_words(fact)}.")
+        if settings := preset_changes(account.config):
+            changed.setdefault(", ".join(settings), []).append(account.name)
+    notes += [f"changed: {settings} ({', '.join(names)})." for settings, names in changed.items()]
+    return notes
 
 
 def beyond_words(fact: Architecture) -> str:
@@ -189,7 +223,7 @@ def published_words(fact: Architecture, parameters: int) -> str:
     words = {
         "equal": "equal",
         "rounded": "equal as it is rounded",
-        "more parts": f"equal with {beyond_words(fact)}, which the model here does not have",
+        MORE: f"equal with {beyond_words(fact)}, which the model here does not have",
     }
     known = agreement(fact, parameters)
     return f"Published: {fact.published.count} ({fact.published.of}): {words.get(known, known)}."

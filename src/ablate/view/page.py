@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Sequence
 
-from ablate.config import VerdictConfig, flatten, parse
+from ablate.config import UserError, VerdictConfig, flatten, parse
 from ablate.record import Run, State
 from ablate.sweep import nearest_checkpoint
 from ablate.verdict import Kind, Verdict
+from ablate.view.accounting import model_words
 from ablate.view.around import check_step, course_table, fastest_table, growth_around, probes_table
 from ablate.view.configs import differences
 from ablate.view.facts import RunFacts
@@ -70,6 +71,7 @@ def _outcome(run: Run, facts: RunFacts) -> Table:
     owner = facts.owner if facts.state == State.running else None
     repeated = original(run.folder)
     rows: list[tuple[str, object]] = [
+        *([] if (model := _model(run)) is None else [("model", model)]),
         ("verdict", facts.verdict or "-"),
         *(("why", line) for line in why),
         *([] if (onset := _onset(facts)) is None else [("broke down", f"at step {onset}")]),
@@ -81,6 +83,14 @@ def _outcome(run: Run, facts: RunFacts) -> Table:
         *([("rows, compared", compared(Run(repeated), run.folder))] if repeated else []),
     ]
     return table(FACTS, rows, title=f"{facts.study}/{facts.folder.name}")
+
+
+def _model(run: Run) -> str | None:
+    """The preset that the model was made from, its scale and what was changed of it; None without one."""
+    try:
+        return None if run.config.model.preset is None else model_words(run.config)
+    except UserError as error:
+        return f"unknown: {error.problem}"
 
 
 def _onset(facts: RunFacts) -> int | None:
