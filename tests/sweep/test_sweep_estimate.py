@@ -47,6 +47,15 @@ def test_runs_at_once_share_the_time(tmp_path: Path, jobs: int | None, runs: int
     assert time_words(estimate_time(tmp_path, [config(seed, jobs) for seed in range(runs)])) == words
 
 
+def test_runs_of_unknown_time_are_not_in_the_estimate(tmp_path: Path) -> None:
+    measure(tmp_path, 0.3)
+    wide = [parse({"model": {"width": width}}) for width in (32, 128)]
+    assert time_words(estimate_time(tmp_path, [config(), config(1), *wide])) == (
+        "about 1 min 00 s for 2 of them, one run after another, by 1 run measured here; "
+        "the time of the other 2 runs is unknown and comes on top"
+    )
+
+
 def test_no_study_is_over_before_its_longest_run(tmp_path: Path) -> None:
     measure(tmp_path, 0.3)
     time = estimate_time(tmp_path, [config(0, 2, 10), config(1, 2, 1000)])

@@ -134,8 +134,10 @@ def time_words(time: Duration) -> str:
     if not time.measured:
         return "time unknown until a run is measured" if time.unknown else "no time"
     pace = f"{time.slots} runs at once" if time.slots > 1 else "one run after another"
-    words = f"about {duration(time.elapsed)}, {pace}, by {plural(time.sources, 'run')} measured here"
-    return words + (f", and {plural(time.unknown, 'run')} of unknown time" if time.unknown else "")
+    known = f" for {time.measured} of them" if time.unknown else ""
+    words = f"about {duration(time.elapsed)}{known}, {pace}, by {plural(time.sources, 'run')} measured here"
+    rest = f"; the time of the other {plural(time.unknown, 'run')} is unknown and comes on top"
+    return words + (rest if time.unknown else "")
 
 
 def _span(counts: Sequence[int]) -> str:
