@@ -247,3 +247,24 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (compositions, overrides_module, presets):
         monkeypatch.setattr(module, "conf_dir", lambda: copy)
     return copy
+
+
+def test_beside_presets_a_model_is_called_by_its_file() -> None:
+    """And nowhere else: the name enters no id."""
+    beside = expand(["model=modern,gpt2", "model.scale=tiny"]).cells
+    assert [cell.model.preset for cell in beside] == ["modern", "gpt2"]
+    alone = compose(["model=modern", "model.scale=tiny"])
+    assert alone.model.preset is None
+    assert run_id(alone, "data") == run_id(beside[0], "data")
+    assert {cell.model.preset for cell in expand(["model=modern,tiny"]).cells} == {None}
+
+
+def test_the_preset_of_the_docs_works(conf: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(# conf/model/mine\.yaml\n.*?)```", page, re.DOTALL)
+    (conf / "model" / "mine.yaml").write_text(text)
+    whole = compose(["model=mine"])
+    assert (whole.model.preset, whole.data.vocab_size, preset_changes(whole)) == ("mine", 32_000, ())
+    cells = expand(["model=mine,gpt2", "model.bias=own,none,all", "model.scale=tiny"]).cells
+    assert [cell.model.bias for cell in cells[:2]] == [("q", "k", "v"), ()]
+    assert {cell.model.preset for cell in cells} == {"mine", "gpt2"}

@@ -18,7 +18,9 @@ from ablate.config.settings import control, science
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    preset: str | None = control(None, "the published architecture that this model was made from")
+    preset: str | None = control(
+        None, "the architecture that this model was made from, as its file in conf/model calls it"
+    )
     scale: Scale | None = control(
         None,
         "shrink the model that the files of conf/ say to a study size, its character kept (null: as it is)",

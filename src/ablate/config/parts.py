@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from ablate.config.bias import OWN
 from ablate.config.compositions import Compositions
@@ -19,6 +19,7 @@ from ablate.config.scale import scaled
 from ablate.config.schema import Config, SweepConfig
 
 Point = dict[str, Any]
+T = TypeVar("T")
 BRINGS = ("axes", "zip", "exclude")  # the settings of a sweep that a group's option could bring along
 
 
@@ -121,7 +122,7 @@ class Part:
             asked = ask(compositions.of([chosen])[0])
             self._check_inner(chosen, names, asked)
             found[tuple(chosen[name] for name in names)] = chosen, asked
-        return found
+        return _named(found) if "model" in names else found
 
     def _choices(self, names: Sequence[str], still: Mapping[str, Any]) -> list[dict[str, Any]]:
         by_key = {axis.key: axis.values for axis in self.axes}
@@ -140,6 +141,16 @@ class Part:
                     "brings no axes of its own",
                     hint=f"sweep.{name} in conf/experiment/NAME.yaml, then experiment=NAME",
                 )
+
+
+def _named(found: Mapping[T, tuple[Point, Config]]) -> dict[T, tuple[Point, Config]]:
+    """Beside presets, a model whose file says none is called by its file: arms are named by presets then."""
+    if all(asked.model.preset is None for _, asked in found.values()):
+        return dict(found)
+    return {
+        key: (chosen, assign(asked, {"model.preset": asked.model.preset or chosen["model"]}))
+        for key, (chosen, asked) in found.items()
+    }
 
 
 def read_part(request: Mapping[str, Choices], experiment: str | None, compositions: Compositions) -> Part:
