@@ -5,8 +5,9 @@ from dataclasses import replace
 from ablate.view.analysis import Analysis
 from ablate.view.figures.bias import bias_plate, biased_arms
 from ablate.view.figures.compose import composed
+from ablate.view.figures.edges import edge_plate
 from ablate.view.figures.export import FORMATS, export_figures
-from ablate.view.figures.forest import edge_plate, effect_plate, within_plate
+from ablate.view.figures.forest import effect_plate, within_plate
 from ablate.view.figures.maps import growth_maps, map_figures, map_plate
 from ablate.view.figures.outputs import course_plate, growth_plate
 from ablate.view.figures.rates import rate_plate, verdict_glyph, verdict_key

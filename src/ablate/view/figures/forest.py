@@ -1,10 +1,10 @@
-"""Forest plots: the edges of the arms, and the effects with the noise floor behind them."""
+"""Forest plots of the effects, with the noise floor behind them."""
 
 import math
 from collections.abc import Sequence
 
-from ablate.stats import Bound, Response
-from ablate.view.analysis import Analysis, ArmAnswer, Row
+from ablate.stats import Response
+from ablate.view.analysis import Analysis, Row
 from ablate.view.figures.style import (
     INK,
     PALETTE,
@@ -18,13 +18,11 @@ from ablate.view.figures.style import (
     layout,
     level,
     note,
-    rate_axis,
 )
-from ablate.view.results import Results
 from ablate.view.text import number
-from ablate.view.words import NAMES, SIGNS, UNITS, amount, effect_words, kind_of, p_words
+from ablate.view.words import NAMES, UNITS, effect_words, kind_of, p_words
 
-EDGE, STEEP, BAND = PALETTE[0], PALETTE[1], "#dddddd"
+EDGE, BAND = PALETTE[0], "#dddddd"
 ROW, LOW_ROW = 34, 24  # pixels, the second where names are short
 RATIOS = [
     *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95), 1.0,
@@ -33,15 +31,6 @@ RATIOS = [
 TICKS = 9  # on an axis of ratios at most
 MANY = 24  # contrasts of one response: beyond, interactions stand in the tables only
 FOLD = 26  # characters of a row's name on one line
-CENSORED = {Bound.above: "triangle-right", Bound.below: "triangle-left"}
-EDGES = (
-    "LR½: the rate above the arm's best at which the loss crosses half of what there was to learn. Small "
-    "marks: one seed each (▶ no edge up to the highest rate, ◀ beyond it at the lowest already). Large "
-    "mark: geometric mean over the seeds, edges beyond the rates tried at their limit{bars}. Diamond: "
-    "LR50, where half of the runs are unstable, with its profile likelihood interval (thin; at least the "
-    "bracket where stable and unstable runs are separated). Short strokes: the arm's best rate. n = {n} "
-    "seeds an arm."
-)
 EFFECTS = (
     "Each row is one contrast against the first level of its factor, one number a seed, averaged over the "
     "levels of the other factors (× marks a two-way interaction: the difference of two differences). Small "
@@ -66,31 +55,6 @@ FLOOR = (
 )
 IN_TABLES = " Interactions, and contrasts without values, stand in the tables."
 NO_FLOOR = "No placebo arm in this study, so no noise floor is drawn."
-
-
-def edge_plate(analysis: Analysis, results: Results) -> Plate | None:
-    """LR½ and LR50 of every arm; None where no arm has an edge."""
-    rows = [a for a in analysis.arms if any(e.bound is not Bound.missing for e in a.edges.values())]
-    if not rows:
-        return None
-    names = [folded(a.arm.title, FOLD) for a in rows]
-    laid_out = _rows_layout("learning rate (log)", names)
-    laid_out["xaxis"] |= rate_axis(results.rates)
-    traces = [_seed_marks(rows), _best_marks(rows), _lr50_marks(rows), _edge_marks(rows)]
-    ns = sorted({len(a.edges) for a in rows})
-    intervals = sorted({kind_of(a.estimates[Response.edge]) for a in rows} - {"none"})
-    bars = (
-        f", with its 95 % {' or '.join(intervals)} interval"
-        if intervals
-        else " (fewer than 5 seeds: no interval)"
-    )
-    caption = EDGES.format(bars=bars, n=ns[0] if len(ns) == 1 else f"{ns[0]} to {ns[-1]}")
-    key = (
-        Key("LR½, mean over seeds", EDGE, "square", "solid"), Key("LR½, one seed", EDGE, "circle-open"),
-        Key("LR50", STEEP, "diamond-open", "solid"), Key("best rate", INK, "line-ns-open"),
-    )  # fmt: skip
-    panel = Panel("edges", "", checked(traces, laid_out))
-    return Plate("edges", "Where training breaks", caption, (panel,), key, wide=True)
 
 
 def effect_plate(analysis: Analysis) -> Plate | None:
@@ -164,7 +128,7 @@ def _row_name(row: Row) -> str:
 def _effects(name: str, response: Response, rows: Sequence[Row]) -> Panel:
     names = [_row_name(r) for r in rows]
     low = any(r.contrast.within for r in rows)
-    laid_out = _rows_layout(f"{NAMES[response]}: {UNITS[response]}", names, LOW_ROW if low else ROW)
+    laid_out = rows_layout(f"{NAMES[response]}: {UNITS[response]}", names, LOW_ROW if low else ROW)
     show = math.exp if response is Response.edge else float
     if response is Response.edge:
         laid_out["xaxis"] |= {"type": "log", **_ratio_ticks(rows)}
@@ -251,7 +215,8 @@ def _band(row: int, low: float, high: float) -> Figure:
     }  # fmt: skip
 
 
-def _rows_layout(x: str, names: Sequence[str], row: int = ROW) -> Figure:
+def rows_layout(x: str, names: Sequence[str], row: int = ROW) -> Figure:
+    """A panel with one named row, `row` pixels high, above the other."""
     lines = sum(1 + 0.45 * name.count("<br>") for name in names)
     laid_out = layout(x, "")
     laid_out["height"] = round(70 + row * max(2.0, lines))
@@ -261,66 +226,3 @@ def _rows_layout(x: str, names: Sequence[str], row: int = ROW) -> Figure:
         "showgrid": False, "ticks": "", "automargin": False,
     }  # fmt: skip
     return laid_out
-
-
-def _seed_marks(rows: Sequence[ArmAnswer]) -> Figure:
-    found = [
-        (e, i, seed)
-        for i, a in enumerate(rows)
-        for seed, e in a.edges.items()
-        if e.bound is not Bound.missing
-    ]
-    return {
-        "type": "scatter", "mode": "markers", "x": [e.lr for e, _, _ in found],
-        "y": [i + 0.2 for _, i, _ in found],
-        "marker": {
-            "symbol": [CENSORED.get(e.bound, "circle-open") for e, _, _ in found], "size": 6, "color": EDGE,
-            "line": {"width": 1.2, "color": EDGE},
-        },
-        "text": [label(f"seed {s}: {SIGNS[e.bound]}{number(e.lr, 3)} {e.note}") for e, _, s in found],
-        "hoverinfo": "text",
-    }  # fmt: skip
-
-
-def _best_marks(rows: Sequence[ArmAnswer]) -> Figure:
-    found = [(a.arm.best_lr, i) for i, a in enumerate(rows) if a.arm.best_lr is not None]
-    return {
-        "type": "scatter", "mode": "markers", "x": [lr for lr, _ in found], "y": [i for _, i in found],
-        "marker": {"symbol": "line-ns-open", "size": 12, "color": INK, "line": {"width": 1.5, "color": INK}},
-        "text": [f"best rate {number(lr, 6)}" for lr, _ in found], "hoverinfo": "text",
-    }  # fmt: skip
-
-
-def _lr50_marks(rows: Sequence[ArmAnswer]) -> Figure:
-    found = [(a.lr50, i) for i, a in enumerate(rows) if a.lr50.bound is Bound.exact]
-    low = [x.lr - x.interval.low if x.interval is not None else 0.0 for x, _ in found]
-    high = [min(x.interval.high, 1e9) - x.lr if x.interval is not None else 0.0 for x, _ in found]
-    return {
-        "type": "scatter", "mode": "markers", "x": [x.lr for x, _ in found],
-        "y": [i - 0.24 for _, i in found],
-        "marker": {
-            "symbol": "diamond-open", "size": 8, "color": STEEP, "line": {"width": 1.5, "color": STEEP}
-        },
-        "error_x": {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": STEEP,
-                    "thickness": 1, "width": 3},
-        "text": [label(f"LR50 {number(x.lr, 3)} {x.note}") for x, _ in found], "hoverinfo": "text",
-    }  # fmt: skip
-
-
-def _edge_marks(rows: Sequence[ArmAnswer]) -> Figure:
-    found = [(a.estimates[Response.edge], i) for i, a in enumerate(rows) if a.estimates[Response.edge].n]
-    middle = [math.exp(e.mean) for e, _ in found]
-    ends = [
-        (e.interval.low, e.interval.high) if e.interval is not None else (e.mean, e.mean) for e, _ in found
-    ]
-    return {
-        "type": "scatter", "mode": "markers", "x": middle, "y": [i for _, i in found],
-        "marker": {"symbol": "square", "size": 9, "color": EDGE},
-        "error_x": {
-            "type": "data", "symmetric": False, "color": EDGE, "thickness": 2, "width": 4,
-            "array": [math.exp(high) - x for x, (_, high) in zip(middle, ends, strict=True)],
-            "arrayminus": [x - math.exp(low) for x, (low, _) in zip(middle, ends, strict=True)],
-        },
-        "text": [f"LR½ {SIGNS[e.bound]}{amount(Response.edge, e.mean)}, n = {e.n}" for e, _ in found],
-        "hoverinfo": "text",
-    }  # fmt: skip
