@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from ablate.stats import Outcome, Response, Study, factorial, lr_half, responses
+from ablate.stats import Outcome, Response, Study, factorial, lr_half, responses, simple
 from ablate.verdict import Kind
 
 RATES = (1e-3, 1e-2, 1e-1)
@@ -75,3 +75,48 @@ def test_an_arm_has_one_task() -> None:
     other = dataclasses.replace(runs("next")[0], run_id="x", seed="9", task="masked")
     with pytest.raises(AssertionError, match="one task an arm"):
         Study.of([*runs("next"), other])
+
+
+def test_simple_effects_are_those_of_each_level_alone() -> None:
+    for response in Response:
+        found = simple(ALONE["next"], response, "preset")
+        assert [c.name for c in found] == ["bias: none − all in nexta", "bias: none − all in nextb"]
+        for c, model in zip(found, "ab", strict=True):
+            own = [o for o in ALONE["next"].outcomes if o.levels["preset"] == f"next{model}"]
+            assert c.effect == factorial(ALONE["next"].part(own), response)[0].effect
+    assert simple(Study.of(runs("next", models="a")), Response.edge, "preset") == ()
+    assert simple(ALONE["next"], Response.edge, "norm") == ()
+
+
+def test_named_models_have_levels_of_their_own() -> None:
+    """Half way is measured from a model's own best loss; without names from the task's."""
+    named = Study.of([dataclasses.replace(o, model=o.levels["preset"]) for o in runs("next")])
+    assert named.best == ALONE["next"].best
+    assert named.best_of == {("next", "nexta"): pytest.approx(4.01), ("next", "nextb"): pytest.approx(4.21)}
+    for model, half in (("a", 4.505), ("b", 4.605)):
+        run = next(o for o in named.outcomes if o.model == f"next{model}")
+        assert named.half_way(run) == pytest.approx(half)
+        assert ALONE["next"].half_way(dataclasses.replace(run, model="")) == pytest.approx(4.505)
+    two = [dataclasses.replace(runs("next")[0], run_id="x", seed="9", model="other"), *runs("next")]
+    with pytest.raises(AssertionError, match="one model an arm"):
+        Study.of(two)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "never"),
+    [
+        ((Kind.collapsed, Kind.collapsed, Kind.stable), True),
+        ((Kind.undertrained, Kind.collapsed, None), True),
+        ((Kind.collapsed, Kind.stable, None), False),
+        ((Kind.diverged, Kind.diverged, Kind.diverged), False),
+        ((Kind.censored, Kind.censored, Kind.collapsed), True),
+        ((None, None, None), True),  # the best rate that is known is the other
+    ],
+)
+def test_an_arm_never_learned_if_most_runs_at_its_best_rate_end_at_the_unigram(
+    kinds: tuple[Kind | None, ...], never: bool
+) -> None:
+    best = [Outcome(f"{i}", "a", 1e-3, str(i), kind, 4.9, 6.0, 5.0) for i, kind in enumerate(kinds)]
+    beyond = [Outcome(f"x{i}", "a", 1e-2, str(i), Kind.collapsed, 5.1, 6.0, 5.0) for i in range(2)]
+    found = Study.of([*best, *beyond])
+    assert found.unlearned == (("a",) if never else ())
