@@ -125,7 +125,7 @@ def test_models_that_never_learned_say_nothing(few: Results) -> None:
         "preset=bert bias=[all,head]",
     )
     notes = " ".join(reading_notes(few))
-    assert "In 3 of 10 arms most runs end at the unigram even at the best rate" in notes
+    assert "In 3 of 10 arms most runs get no further than the unigram even at the best rate" in notes
     assert "bert (3 of 3 arms)" in notes
     assert "6 runs learned nothing without breaking (undertrained) and are not counted as unstable" in notes
     analysis = Analysis.of(few)

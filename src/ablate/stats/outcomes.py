@@ -203,9 +203,9 @@ class Study:
 
     @cached_property
     def unlearned(self) -> tuple[str, ...]:
-        """The arms of which most runs ended at the unigram even at the best rate: collapsed or undertrained.
+        """The arms of which most runs got no further than the unigram even at the best rate.
 
-        At all rates of the grid, where none is best. They need more steps (or other rates): where they break
+        That is, collapsed or undertrained. At all rates of the grid, where none is best. They need more steps (or other rates): where they break
         says nothing about what breaks a model that learns.
         """
         found: dict[str, list[bool]] = {}

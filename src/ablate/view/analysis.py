@@ -47,7 +47,7 @@ class ArmAnswer:
 class Row:
     """One contrast, its p over the whole family (Holm), and the half-width of its noise floor's band.
 
-    `unlearned`: arms in it whose runs ended at the unigram even at their best rate.
+    `unlearned`: arms in it whose runs got no further than the unigram even at their best rate.
     """
 
     contrast: Contrast

@@ -111,9 +111,9 @@ def unlearned_notes(results: Results) -> list[str]:
         groups = _by_model(study.unlearned, results)
         listed = ", ".join(groups[:LISTED_RUNS]) + (", …" if len(groups) > LISTED_RUNS else "")
         notes.append(
-            f"In {len(study.unlearned)} of {plural(len(study.arms), 'arm')} most runs end at the unigram "
-            f"even at the best rate (collapsed or undertrained): {listed}. They never learned: they need "
-            "more steps, or rates that were not tried, and the differences between them say nothing."
+            f"In {len(study.unlearned)} of {plural(len(study.arms), 'arm')} most runs get no further than the "
+            f"unigram even at the best rate (collapsed or undertrained): {listed}. They never learned: they "
+            "need more steps, or rates that were not tried, and the differences between them say nothing."
         )
     idle = [o for o in study.outcomes if o.kind is Kind.undertrained]
     if idle:
@@ -131,7 +131,7 @@ def _by_model(arms: Iterable[str], results: Results) -> list[str]:
     """`bert (3 of 3 arms)` where whole models are compared, else the arms."""
     levels = results.study.levels
     if MODEL not in results.study.factors:
-        return list(arms)
+        return ["all runs" if arm == "-" else arm for arm in arms]
     counts = Counter(levels[arm][MODEL] for arm in arms)
     whole = Counter(of[MODEL] for of in levels.values())
     return [f"{model} ({n} of {plural(whole[model], 'arm')})" for model, n in counts.items()]

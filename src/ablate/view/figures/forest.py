@@ -46,7 +46,8 @@ WITHIN = (
     "model's own arms. {floor}"
 )
 UNLEARNED = (
-    " Never learned: most runs of an arm end at the unigram even at its best rate; the row says nothing."
+    " Never learned: most runs of an arm get no further than the unigram even at its best rate; the row says "
+    "nothing."
 )
 NO_BARS = " (fewer than 5 seeds: no interval, no test)"
 FLOOR = (
