@@ -205,8 +205,8 @@ class Study:
     def unlearned(self) -> tuple[str, ...]:
         """The arms of which most runs got no further than the unigram even at the best rate.
 
-        That is, collapsed or undertrained. At all rates of the grid, where none is best. They need more steps (or other rates): where they break
-        says nothing about what breaks a model that learns.
+        That is, collapsed or undertrained; at all rates of the grid, where none is best. They need more steps
+        (or other rates): where they break says nothing about what breaks a model that learns.
         """
         found: dict[str, list[bool]] = {}
         for o in self.outcomes:
