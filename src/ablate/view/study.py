@@ -113,7 +113,8 @@ def unlearned_notes(results: Results) -> list[str]:
         notes.append(
             f"In {len(study.unlearned)} of {plural(len(study.arms), 'arm')} most runs get no further than "
             f"the unigram even at the best rate (collapsed or undertrained): {listed}. They never learned: "
-            "they need more steps, or rates that were not tried, and the differences between them say nothing."
+            "they need more steps, or rates that were not tried, and the differences between them say "
+            "nothing."
         )
     idle = [o for o in study.outcomes if o.kind is Kind.undertrained]
     if idle:
