@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.numpy import load_file, save_file
 
 from ablate.record import Run, RunFolder, find_runs, read_status
@@ -24,6 +25,7 @@ def initial(folder: RunFolder) -> float:
     return loss
 
 
+@pytest.mark.slow  # the parity tests go there and back in the default suite
 def test_there_and_back(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
     same = (*tiny, SHORT, "model.bias=none")
     assert ablate("train", *same).code == 0

@@ -64,6 +64,7 @@ def test_every_published_architecture(ablate) -> None:
     assert {name for name, model in data.items() if not model["equal"]} == {"transformer", "transformer_big"}
 
 
+@pytest.mark.slow
 def test_a_shrunk_model_is_not_compared_with_what_was_published(ablate) -> None:
     told = ablate("params", "model=bert", "model.scale=tiny")
     assert told.out.startswith("bert at model.scale=tiny, vocabulary 512\n")
@@ -74,6 +75,7 @@ def test_a_shrunk_model_is_not_compared_with_what_was_published(ablate) -> None:
     assert "more parts" not in every.out
 
 
+@pytest.mark.slow
 def test_a_changed_preset_is_not_compared_with_what_was_published(ablate) -> None:
     told = ablate("params", "model=gpt2", "model.norm=rmsnorm", "model.qk_norm=true")
     assert told.out.startswith("GPT-2 small (changed: norm, qk_norm), vocabulary 50,257\n")
@@ -130,6 +132,7 @@ def test_a_full_size_model_is_refused_before_anything_is_written(ablate, tiny, t
     assert "that does not fit: it would be refused, unless run.force=true" in plan.out
 
 
+@pytest.mark.slow
 def test_what_is_recorded_is_refused_too_and_force_goes_on(ablate, tiny, tmp_path: Path, monkeypatch) -> None:
     assert ablate("train", *tiny).code == 0
     (run,) = (tmp_path / "runs/t").glob("*-????????????")

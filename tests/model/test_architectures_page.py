@@ -3,9 +3,12 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 HOME = Path(__file__).parents[2]
 
 
+@pytest.mark.slow  # describes every preset at every size
 def test_the_page_is_what_the_script_writes_now() -> None:
     spec = importlib.util.spec_from_file_location("architectures", HOME / "scripts" / "architectures.py")
     assert spec is not None

@@ -42,6 +42,7 @@ def test_realised_biases_are_those_of_the_configuration(name):
     assert {(norm.kind, norm.eps) for norm in description.norms} == {(config.norm, config.eps)}
 
 
+@pytest.mark.slow  # tests/train trains each of them on text
 @pytest.mark.parametrize("name", NAMES)
 def test_every_preset_learns_a_batch(name, batch):
     """Ten plain steps on one batch."""
