@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ablate.config import ConfigError, compose, dump, expand, load, parse, replace, run_id
+from ablate.config import ConfigError, compose, dump, expand, load, parse, replace, run_id, slug
 from ablate.config.weights import weight_files, weights_digest
 
 TINY = ("model=tiny", "data=synthetic")
@@ -123,3 +123,9 @@ def test_what_a_start_from_weights_does_not_read_makes_no_other_run(tmp_path: Pa
     with pytest.raises(ConfigError, match=r"seed = 1\n.*only the order of the batches is drawn"):
         compose([*asked, "data.data_seed=0", "seed=1"])
     assert compose([*asked, "seed=1"]).data.data_seed == 1
+
+
+def test_a_folder_name_says_nothing_of_what_is_not_drawn(tmp_path: Path) -> None:
+    folder = make(tmp_path / "a")
+    named = slug(compose(["model=llama", "model.scale=tiny", f"model.weights={folder}", "optim.steps=5"]))
+    assert named == "preset=llama_scale=tiny_steps=5"

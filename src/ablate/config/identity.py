@@ -12,7 +12,7 @@ from ablate.config.enums import FieldClass
 from ablate.config.fields import table
 from ablate.config.parse import jsonable
 from ablate.config.presets import of_preset
-from ablate.config.resolve import at, resolve, unresolve
+from ablate.config.resolve import NOTHING_DRAWN, at, resolve, unresolve
 from ablate.config.schema import Config
 
 SCIENCE_VERSION = 1
@@ -73,11 +73,11 @@ def slug(config: Config) -> str:
     """
     said = of_preset(config)
     asked, default = unresolve(config), unresolve(said) if said is not None else _default_asked()
-    names = _short_names()
+    aside = NOTHING_DRAWN if config.model.weights else ()
     differing = {
         key: f"{name}={_text(at(asked, key))}"
-        for key, name in names.items()
-        if at(asked, key) != at(default, key)
+        for key, name in _short_names().items()
+        if at(asked, key) != at(default, key) and key not in aside
     }
     first = [differing.pop(key) for key in _FIRST if key in differing]
     last = [differing.pop(key) for key in _LAST if key in differing]
