@@ -26,7 +26,7 @@ def initial(folder: RunFolder) -> float:
 
 
 @pytest.mark.slow  # the parity tests go there and back in the default suite
-def test_there_and_back(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_there_and_back(ablate, tiny: tuple[str, ...]) -> None:
     same = (*tiny, SHORT, "model.bias=none")
     assert ablate("train", *same).code == 0
     check_export(ablate)
@@ -47,7 +47,7 @@ def test_there_and_back(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[
     check_refused_by_the_worker(same)
 
 
-def check_export(ablate) -> None:  # type: ignore[no-untyped-def]
+def check_export(ablate) -> None:
     shown = ablate("export", newest("t").id, "--to", "hf", "--out", "out")
     assert shown.code == 0, shown.err
     first, added, none, *python = shown.out.splitlines()
@@ -61,7 +61,7 @@ def check_export(ablate) -> None:  # type: ignore[no-untyped-def]
     assert {path.name for path in Path("out").iterdir()} == {"config.json", "model.safetensors"}
 
 
-def check_refused_before_anything_starts(ablate, same: tuple[str, ...], run: str) -> None:  # type: ignore[no-untyped-def]
+def check_refused_before_anything_starts(ablate, same: tuple[str, ...], run: str) -> None:
     asked = (*same, "model.weights=null,out", "model.eps=1e-4", "study=v")
     for shown in (
         ablate("train", *asked, "model.weights=out", "model.layers=3"),
@@ -89,7 +89,7 @@ def check_refused_by_the_worker(same: tuple[str, ...]) -> None:
     assert "has changed since this run was composed" in str(read_status(queued).reason)
 
 
-def test_an_export_looks_at_the_weights(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_an_export_looks_at_the_weights(ablate, tiny: tuple[str, ...]) -> None:
     assert ablate("train", *tiny, SHORT).code == 0
     run = newest("t")
     file = run.checkpoint / "final" / "model.safetensors"
@@ -108,7 +108,7 @@ def test_an_export_looks_at_the_weights(ablate, tiny: tuple[str, ...]) -> None: 
         assert not Path("new").exists()
     save_file({**whole, "embed.weight": whole["embed.weight"] * np.float32("nan")}, file)
     shown = ablate("export", run.id, "--to", "hf", "--out", "one")
-    verdict = Run(run).summary["verdict"]  # type: ignore[index]
+    verdict = Run(run).summary["verdict"]
     assert f"the weights are not all finite; the run's verdict is {verdict}\n" in shown.out
     run.summary.unlink()
     shown = ablate("export", run.id, "--to", "hf", "--out", "two")
@@ -118,7 +118,7 @@ def test_an_export_looks_at_the_weights(ablate, tiny: tuple[str, ...]) -> None: 
     assert re.search(r"the weights are not all finite; \S+/summary.json cannot be read\n", shown.out)
 
 
-def test_any_name_of_a_target_will_do(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_any_name_of_a_target_will_do(ablate, tiny: tuple[str, ...]) -> None:
     assert ablate("train", *tiny, SHORT).code == 0
     run = newest("t").id
     for name in ("x" * 255, "é" * 127):
@@ -130,7 +130,7 @@ def test_any_name_of_a_target_will_do(ablate, tiny: tuple[str, ...]) -> None:  #
         assert not Path("new").exists()
 
 
-def test_what_cannot_be_exported_is_refused(ablate, tiny: tuple[str, ...], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_exported_is_refused(ablate, tiny: tuple[str, ...], tmp_path: Path) -> None:
     assert ablate("train", *tiny, SHORT, "run.keep=none").code == 0
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()

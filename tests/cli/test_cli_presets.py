@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 
-def test_a_run_is_named_by_its_preset_and_scale(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_is_named_by_its_preset_and_scale(ablate, tiny: tuple[str, ...]) -> None:
     asked = (*tiny, "model=bert", "model.scale=tiny", "model.norm=rmsnorm", "optim.steps=4")
     assert ablate("train", *asked).code == 0
     (folder,) = Path("runs/t").glob("*-????????????")

@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 
 
-def test_a_sweep_writes_the_page_and_report_writes_it_again(  # type: ignore[no-untyped-def]
-    ablate, tiny: tuple[str, ...]
-) -> None:
+def test_a_sweep_writes_the_page_and_report_writes_it_again(ablate, tiny: tuple[str, ...]) -> None:
     shown = ablate("sweep", *tiny, "optim.lr=0.01,0.1", "seed=0,1")
     assert shown.code == 0, shown.err
     page = Path("runs/t/index.html")
@@ -25,9 +23,7 @@ def test_a_sweep_writes_the_page_and_report_writes_it_again(  # type: ignore[no-
     assert table in shown.out
 
 
-def test_a_page_that_cannot_be_written_costs_nothing_else(  # type: ignore[no-untyped-def]
-    ablate, tiny: tuple[str, ...]
-) -> None:
+def test_a_page_that_cannot_be_written_costs_nothing_else(ablate, tiny: tuple[str, ...]) -> None:
     Path("runs/t/index.html/x").mkdir(parents=True)
     shown = ablate("sweep", *tiny, "optim.lr=0.01,0.1")
     assert shown.code == 0
@@ -36,16 +32,14 @@ def test_a_page_that_cannot_be_written_costs_nothing_else(  # type: ignore[no-un
 
 
 @pytest.mark.parametrize("study", ["nothing", "../x"])
-def test_report_of_nothing_is_2(study: str, ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_report_of_nothing_is_2(study: str, ablate, tiny: tuple[str, ...]) -> None:
     shown = ablate("report", study)
     assert shown.code == 2
     assert study in shown.err
 
 
 @pytest.mark.parametrize("form", ["html", "md"])
-def test_a_folder_for_the_one_file_is_2_and_named(  # type: ignore[no-untyped-def]
-    form: str, ablate, tiny: tuple[str, ...]
-) -> None:
+def test_a_folder_for_the_one_file_is_2_and_named(form: str, ablate, tiny: tuple[str, ...]) -> None:
     Path("pages").mkdir()
     shown = ablate("report", "t", "--format", form, "--out", "pages")
     assert shown.code == 2

@@ -69,7 +69,7 @@ def test_streams_that_are_closed_or_know_few_characters(tiny: tuple[str, ...]) -
 def test_what_the_system_refuses_is_one_line(
     words: tuple[str, ...],
     code: int,
-    ablate,  # type: ignore[no-untyped-def]
+    ablate,
     tiny: tuple[str, ...],
 ) -> None:
     mine = [word for word in tiny if not word.startswith("data") or words[0].startswith("run")]
@@ -80,7 +80,7 @@ def test_what_the_system_refuses_is_one_line(
     assert len(shown.err) < 300
 
 
-def test_a_folder_for_a_config_takes_no_list_down(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_folder_for_a_config_takes_no_list_down(ablate, tiny: tuple[str, ...]) -> None:
     good, bad = freeze(plan([*tiny, "seed=0,1"]))
     bad.config.unlink()
     bad.config.mkdir()
@@ -100,6 +100,6 @@ def test_an_interruption_while_it_starts_is_130(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
-def test_long_notes_do_not_widen_every_row(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_long_notes_do_not_widen_every_row(ablate, tiny: tuple[str, ...]) -> None:
     freeze(plan([*tiny, f"run.notes={'n' * 100_000}"]))
     assert max(map(len, ablate("ls", "--columns", "run.notes,id").out.splitlines())) < 120

@@ -10,7 +10,7 @@ from ablate.record import Claim, RunFolder, State, find_runs, read_json, read_st
 from ablate.sweep import freeze, plan
 
 
-def test_a_study_is_planned_checked_trained_and_proved(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_study_is_planned_checked_trained_and_proved(ablate, tiny: tuple[str, ...]) -> None:
     request = ["sweep", *tiny, "model.bias=none,all", "optim.lr=logspace(1e-2,1e-1,2)"]
     shown = ablate(*request, "--plan")
     assert shown.code == 0
@@ -32,7 +32,7 @@ def test_a_study_is_planned_checked_trained_and_proved(ablate, tiny: tuple[str, 
     check_other_vocabulary(ablate, tiny)
 
 
-def check_broken_pair(ablate, request: list[str]) -> None:  # type: ignore[no-untyped-def]
+def check_broken_pair(ablate, request: list[str]) -> None:
     folder = next(f for f in find_runs(Path("runs"), "t") if "bias=none" in f.name)
     meta = read_json(folder.meta)
     write_json(folder.meta, {**meta, "initial_loss": meta["initial_loss"] + 1e-3})
@@ -42,14 +42,14 @@ def check_broken_pair(ablate, request: list[str]) -> None:  # type: ignore[no-un
     write_json(folder.meta, meta)
 
 
-def check_growing(ablate, request: list[str]) -> None:  # type: ignore[no-untyped-def]
+def check_growing(ablate, request: list[str]) -> None:
     shown = ablate(*request, "seed=0,1", "--plan")
     assert "4 of them done already (skipped), 4 to train" in shown.out
     together = r"(one run after another|\d+ runs at once)"
     assert re.search(rf"to train: 4 runs, about \d+ s, {together}, by 4 runs measured here", shown.out)
 
 
-def check_other_vocabulary(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def check_other_vocabulary(ablate, tiny: tuple[str, ...]) -> None:
     before = sorted(path.name for path in Path("runs/t").iterdir())
     shown = ablate("sweep", *tiny, "data.vocab_size=48", "seed=0,1")
     assert shown.code == 2
@@ -72,7 +72,7 @@ def states(folders: list[RunFolder]) -> list[str]:
     return [str(read_status(folder).state) for folder in folders]
 
 
-def test_status_counts_and_names_causes(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_status_counts_and_names_causes(ablate, tiny: tuple[str, ...]) -> None:
     folders = four(tiny)
     claim = Claim.take(folders[3])
     request = Path("runs/t/requests")
@@ -91,7 +91,7 @@ def test_status_counts_and_names_causes(ablate, tiny: tuple[str, ...]) -> None: 
 
 
 @pytest.mark.parametrize("name", ["t", "t/", "runs/t", "./runs/t/", "."])
-def test_a_study_is_known_by_its_folder_too(  # type: ignore[no-untyped-def]
+def test_a_study_is_known_by_its_folder_too(
     name: str, ablate, tiny: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Claim.take(four([*tiny, f"run.root={tmp_path / 'runs'}"])[3]).finish(State.done)
@@ -105,7 +105,7 @@ def test_a_study_is_known_by_its_folder_too(  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("command", ["status", "ls", "retry", "report"])
-def test_a_study_that_is_not_there_is_named(command: str, ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_study_that_is_not_there_is_named(command: str, ablate, tiny: tuple[str, ...]) -> None:
     four(tiny)
     for name in ("runs/x", "", "tt"):
         shown = ablate(command, name)
@@ -113,7 +113,7 @@ def test_a_study_that_is_not_there_is_named(command: str, ablate, tiny: tuple[st
         assert "t" in shown.err.splitlines()[-1]
 
 
-def test_watching_outlasts_the_moments_between_runs(  # type: ignore[no-untyped-def]
+def test_watching_outlasts_the_moments_between_runs(
     ablate, tiny: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = four(tiny)[3]
@@ -134,7 +134,7 @@ def test_watching_outlasts_the_moments_between_runs(  # type: ignore[no-untyped-
     assert "nothing has run" not in shown.out
 
 
-def test_watching_a_study_that_nobody_launches_comes_to_an_end(  # type: ignore[no-untyped-def]
+def test_watching_a_study_that_nobody_launches_comes_to_an_end(
     ablate, tiny: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     four(tiny)
@@ -145,7 +145,7 @@ def test_watching_a_study_that_nobody_launches_comes_to_an_end(  # type: ignore[
 @pytest.mark.parametrize(
     ("option", "expected"), [((), ["done", "done"]), (("--failed",), ["done", "preempted"])]
 )
-def test_retry_launches_what_went_wrong_as_it_was_frozen(  # type: ignore[no-untyped-def]
+def test_retry_launches_what_went_wrong_as_it_was_frozen(
     ablate, tiny: tuple[str, ...], option: tuple[str, ...], expected: list[str]
 ) -> None:
     folders = four(tiny)

@@ -36,7 +36,7 @@ class Killer(Progress):
                 os.kill(owner.pid, signal.SIGKILL)
 
 
-def test_a_sweep_survives_a_killed_run_and_completes_on_relaunch(  # type: ignore[no-untyped-def]
+def test_a_sweep_survives_a_killed_run_and_completes_on_relaunch(
     ablate, tiny: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = ["sweep", *tiny, "optim.steps=150", "optim.lr=0.01,0.1,0.010,1.0"]
@@ -83,7 +83,7 @@ def check_requests() -> None:
     assert requests[0]["base"]["optim"]["steps"] == 150
 
 
-def check_growing(ablate, request: list[str]) -> None:  # type: ignore[no-untyped-def]
+def check_growing(ablate, request: list[str]) -> None:
     shown = ablate(*request, "model.bias=none,all", "--plan")
     assert "2 arms × 3 learning rates × 1 seed" in shown.out
     assert len(re.findall(r"bias=all .* done +no$", shown.out, re.MULTILINE)) == 3
@@ -99,7 +99,7 @@ def training() -> bool:
     return any(len(read_series(f.metrics())) > 5 for f in find_runs(Path("runs")))
 
 
-def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(ablate, tiny: tuple[str, ...]) -> None:
     process = start("train", *tiny, "optim.steps=400")
     wait_for(training)
     process.send_signal(signal.SIGINT)
@@ -118,7 +118,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(ablate, tiny: t
     assert f"resuming at step {rows}" in folder.stdout.read_text()
 
 
-def test_a_killed_launcher_leaves_no_orphan_and_the_same_command_goes_on(  # type: ignore[no-untyped-def]
+def test_a_killed_launcher_leaves_no_orphan_and_the_same_command_goes_on(
     ablate, tiny: tuple[str, ...]
 ) -> None:
     request = ("sweep", *tiny, "optim.steps=400", "seed=0,1", "sweep.jobs=2")

@@ -20,7 +20,7 @@ def only_run() -> RunFolder:
     return folder
 
 
-def test_the_life_of_a_run(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_the_life_of_a_run(ablate, tiny: tuple[str, ...]) -> None:
     shown = ablate("train", *tiny, "seed=3", "optim.lr=0.1")
     assert shown.code == 0, shown.err
     folder = only_run()
@@ -43,7 +43,7 @@ def test_the_life_of_a_run(ablate, tiny: tuple[str, ...]) -> None:  # type: igno
     check_redo(ablate, tiny, folder)
 
 
-def check_again(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+def check_again(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:
     before = folder.status.read_bytes()
     shown = ablate("train", *tiny, "seed=3", "optim.lr=1e-1")
     assert (shown.code, folder.status.read_bytes()) == (0, before)
@@ -51,7 +51,7 @@ def check_again(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:  # ty
     assert "verdict:" in shown.out
 
 
-def check_lists(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+def check_lists(ablate, folder: RunFolder) -> None:
     assert folder.id in ablate("ls").out
     assert folder.id in ablate("ls", "t", "--filter", "seed=3", "--filter", "state=done").out
     nothing = ablate("ls", "--filter", "seed=4")
@@ -65,7 +65,7 @@ def check_lists(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-d
     assert columns[1].split()[:2] == [str(folder.path), "12"]
 
 
-def check_show(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+def check_show(ablate, folder: RunFolder) -> None:
     summary = read_json(folder.summary)
     shown = ablate("show", folder.id[:6])
     assert re.search(rf"verdict +{summary['verdict']}", shown.out)
@@ -95,7 +95,7 @@ def check_show(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-de
     assert (refused.code, "verdict.key=value" in refused.err) == (2, True)
 
 
-def check_from_step_without_checkpoint(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+def check_from_step_without_checkpoint(ablate, folder: RunFolder) -> None:
     shown = ablate("rerun", folder.id, "--from-step", "9")
     assert shown.code == 0, shown.err + shown.out
     assert "no checkpoint remains at or before step 9" in shown.out
@@ -104,7 +104,7 @@ def check_from_step_without_checkpoint(ablate, folder: RunFolder) -> None:  # ty
     assert list(read_series(RunFolder(folder.reruns / "001").metrics("probe")).steps) == list(range(12))
 
 
-def check_probes(ablate, folder: RunFolder, said: str) -> None:  # type: ignore[no-untyped-def]
+def check_probes(ablate, folder: RunFolder, said: str) -> None:
     repetition = RunFolder(folder.reruns / "001")
     line = next(text for text in said.splitlines() if text.startswith("the probes around step 9: "))
     words = shlex.split(line.partition(": ")[2])
@@ -125,7 +125,7 @@ def check_probes(ablate, folder: RunFolder, said: str) -> None:  # type: ignore[
         assert (refused.code, "001" in refused.err or "0 … 11" in refused.err) == (2, True)
 
 
-def check_rerun(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+def check_rerun(ablate, folder: RunFolder) -> None:
     shown = ablate("rerun", str(folder.path))
     assert shown.code == 0, shown.err + shown.out
     assert re.search(r"exact: 12 rows × \d+ columns .* identical", shown.out)
@@ -147,7 +147,7 @@ def check_rerun(ablate, folder: RunFolder) -> None:  # type: ignore[no-untyped-d
     assert [path.name for path in sorted(folder.reruns.iterdir())] == ["001", "002", "003"]
 
 
-def check_redo(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:  # type: ignore[no-untyped-def]
+def check_redo(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:
     shown = ablate("train", *tiny, "seed=3", "optim.lr=0.1", "sweep.redo=true")
     assert shown.code == 0, shown.err
     assert read_status(folder).state is State.done
@@ -158,7 +158,7 @@ def check_redo(ablate, tiny: tuple[str, ...], folder: RunFolder) -> None:  # typ
     assert (again.values_RC == repeated.values_RC).all()
 
 
-def test_reruns_with_overrides_and_from_a_checkpoint(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_reruns_with_overrides_and_from_a_checkpoint(ablate, tiny: tuple[str, ...]) -> None:
     ablate("train", *tiny, "run.keep=ring", "run.checkpoint_every=4", "eval.every=6", "probe.every=6")
     folder = only_run()
     late = ablate("rerun", str(folder.path), "--from-step", "9")
@@ -180,7 +180,7 @@ def test_reruns_with_overrides_and_from_a_checkpoint(ablate, tiny: tuple[str, ..
     assert (refused.code, "0 … 11" in refused.err) == (2, True)
 
 
-def test_an_id_in_two_studies_is_listed_as_one_types_it(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_an_id_in_two_studies_is_listed_as_one_types_it(ablate, tiny: tuple[str, ...]) -> None:
     (folder,) = freeze(plan(tiny))
     freeze(plan([*tiny, "study=u"]))
     shown = ablate("show", folder.id)
@@ -194,7 +194,7 @@ def test_an_id_in_two_studies_is_listed_as_one_types_it(ablate, tiny: tuple[str,
 
 
 @pytest.mark.parametrize("name", ["show", "rerun"])
-def test_the_example_of_the_help_works(name: str, ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_the_example_of_the_help_works(name: str, ablate, tiny: tuple[str, ...]) -> None:
     ablate("train", *tiny)
     freeze(plan([*tiny, "seed=1"]))  # queued: the list is shorter than all runs, and says so
     example = f'ablate() {{ "{sys.executable}" -m ablate "$@"; }}; {COMMANDS[name].example}'
@@ -204,7 +204,7 @@ def test_the_example_of_the_help_works(name: str, ablate, tiny: tuple[str, ...])
     assert ("exact: 12 rows" if name == "rerun" else "verdict.cap=0.1") in done.stdout
 
 
-def test_a_claim_that_names_nobody_is_refused_too(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_claim_that_names_nobody_is_refused_too(ablate, tiny: tuple[str, ...]) -> None:
     (folder,) = freeze(plan(tiny))
     Claim.take(folder).finish(State.preempted)
     for torn in ("", '{"host": "a", "pi'):
@@ -217,7 +217,7 @@ def test_a_claim_that_names_nobody_is_refused_too(ablate, tiny: tuple[str, ...])
 
 
 def test_a_run_that_another_process_takes_meanwhile_is_refused_alike(
-    ablate,  # type: ignore[no-untyped-def]
+    ablate,
     tiny: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -237,7 +237,7 @@ def test_a_run_that_another_process_takes_meanwhile_is_refused_alike(
     assert shown.err.startswith(said)
 
 
-def test_a_damaged_status_is_no_end(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_status_is_no_end(ablate, tiny: tuple[str, ...]) -> None:
     (folder,) = freeze(plan(tiny))
     for text in (None, "[]", '{"state":"don'):
         folder.status.unlink() if text is None else folder.status.write_text(text)
@@ -248,7 +248,7 @@ def test_a_damaged_status_is_no_end(ablate, tiny: tuple[str, ...]) -> None:  # t
 
 
 def test_a_run_is_known_by_its_folder_from_inside(
-    ablate,  # type: ignore[no-untyped-def]
+    ablate,
     tiny: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -261,7 +261,7 @@ def test_a_run_is_known_by_its_folder_from_inside(
     assert [path.name for path in folder.reruns.iterdir()] == ["001"]
 
 
-def test_a_run_in_other_hands_is_refused(ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_in_other_hands_is_refused(ablate, tiny: tuple[str, ...]) -> None:
     (folder,) = freeze(plan(tiny))
     claim = Claim.take(folder)
     shown = ablate("train", *tiny)
@@ -273,7 +273,7 @@ def test_a_run_in_other_hands_is_refused(ablate, tiny: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "damage", ["meta.json", "summary.json", "status.json", "metrics.jsonl", "config.yaml"]
 )
-def test_listing_survives_damaged_folders(damage: str, ablate, tiny: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_listing_survives_damaged_folders(damage: str, ablate, tiny: tuple[str, ...]) -> None:
     good, bad = freeze(plan([*tiny, "seed=0,1"]))
     (bad.path / damage).write_text('{"half')
     shown = ablate("ls")

@@ -17,12 +17,12 @@ from ablate.cli.parser import parse
 HEAVY = ("torch", "hydra", "omegaconf", "datasets", "tokenizers", "pyarrow", "rich", "plotly")
 
 
-def test_version(ablate) -> None:  # type: ignore[no-untyped-def]
+def test_version(ablate) -> None:
     assert ablate("--version").out == f"ablate {__version__}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_describes_and_gives_an_example_that_parses(name: str, ablate) -> None:  # type: ignore[no-untyped-def]
+def test_help_describes_and_gives_an_example_that_parses(name: str, ablate) -> None:
     shown = ablate(name, "--help")
     assert shown.code == 0
     example = shown.out.partition("example:\n")[2].strip()
@@ -33,7 +33,7 @@ def test_help_describes_and_gives_an_example_that_parses(name: str, ablate) -> N
 
 
 @pytest.mark.parametrize("words", [(), ("trane",), ("train", "--fast"), ("rerun",), ("ls", "--json=3")])
-def test_bad_usage_is_2(words: tuple[str, ...], ablate) -> None:  # type: ignore[no-untyped-def]
+def test_bad_usage_is_2(words: tuple[str, ...], ablate) -> None:
     shown = ablate(*words)
     assert shown.code == 2
     assert "usage: ablate" in shown.err
@@ -56,7 +56,7 @@ def test_bad_usage_is_2(words: tuple[str, ...], ablate) -> None:  # type: ignore
         (("status", "t", "--every", "soon"), ["--every: soon", "seconds above 0"]),
     ],
 )
-def test_a_mistyped_option_gets_a_suggestion(  # type: ignore[no-untyped-def]
+def test_a_mistyped_option_gets_a_suggestion(
     words: tuple[str, ...], says: list[str], ablate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # the checkout may have studies of its own
@@ -90,7 +90,7 @@ def test_a_mistyped_option_gets_a_suggestion(  # type: ignore[no-untyped-def]
 def test_bad_requests_are_2_one_message_and_no_folder(
     words: tuple[str, ...],
     says: list[str],
-    ablate,  # type: ignore[no-untyped-def]
+    ablate,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -150,7 +150,7 @@ def test_python_m_is_the_same_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "no runs under runs\n")
 
 
-def test_config_is_yaml_with_identity_and_marks(ablate) -> None:  # type: ignore[no-untyped-def]
+def test_config_is_yaml_with_identity_and_marks(ablate) -> None:
     shown = ablate("config", "data=synthetic", "model.bias=[v,o]", "optim.lr=0.0003")
     tree = yaml.safe_load(shown.out)
     assert tree["model"]["bias"] == ["v", "o"]
@@ -166,7 +166,7 @@ def test_config_is_yaml_with_identity_and_marks(ablate) -> None:  # type: ignore
     assert identity[0] in same.out
 
 
-def test_config_keys(ablate) -> None:  # type: ignore[no-untyped-def]
+def test_config_keys(ablate) -> None:
     shown = ablate("config", "--keys", "placement")
     steps = ablate("config", "--keys", "steps").out
     assert re.search(r"optim\.steps +science +200 +int ≥ 1 and ≤ 1e\+09 +optimiser steps", steps)
@@ -182,7 +182,7 @@ def test_sorting_downwards_is_no_option(words: list[str]) -> None:
 
 def test_plan_prints_every_run_and_starts_none(
     ablate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
+) -> None:
     monkeypatch.chdir(tmp_path)
     shown = ablate("sweep", "experiment=smoke", "data=synthetic", "seed=0,1,0", "--plan")
     assert shown.code == 0
@@ -192,7 +192,7 @@ def test_plan_prints_every_run_and_starts_none(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_study_judged_again_is_sent_to_its_report(  # type: ignore[no-untyped-def]
+def test_a_study_judged_again_is_sent_to_its_report(
     ablate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

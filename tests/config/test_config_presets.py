@@ -195,7 +195,7 @@ def test_words_cover_the_sites_of_every_stack() -> None:
 def test_what_does_not_go_together_is_refused(overrides: list[str], said: str) -> None:
     raw: dict[str, dict[str, Any]] = {}
     for text in overrides:
-        section, name, value = re.fullmatch(r"(\w+)\.(\w+)=(.*)", text).groups()  # type: ignore[union-attr]
+        section, name, value = re.fullmatch(r"(\w+)\.(\w+)=(.*)", text).groups()
         raw.setdefault(section, {})[name] = yaml.safe_load(value)
     with pytest.raises(UserError) as error:
         parse(raw)

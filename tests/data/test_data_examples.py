@@ -19,7 +19,7 @@ TEXT = 50  # ordinary tokens
 
 
 def made(objective: Objective, context: int, **changes: float) -> DataConfig:
-    data = DataConfig(objective=objective, data_seed=0, **changes)  # type: ignore[arg-type]
+    data = DataConfig(objective=objective, data_seed=0, **changes)
     return dataclasses.replace(data, vocab_size=TEXT + len(reserved_tokens(data, context)))
 
 

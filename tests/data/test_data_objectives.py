@@ -26,7 +26,7 @@ def data(make, poems: Path) -> DataConfig:
 
 
 def asking(data: DataConfig, objective: Objective, **changes: object) -> DataConfig:
-    return dataclasses.replace(data, objective=objective, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(data, objective=objective, **changes)
 
 
 def folder(tokens: TokenData) -> Path:

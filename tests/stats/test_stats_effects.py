@@ -46,9 +46,9 @@ def test_an_effect_is_scipys_paired_comparison() -> None:
     assert (found.estimate.interval.low, found.estimate.interval.high) == pytest.approx(
         (interval.low, interval.high)
     )
-    assert found.p == found.t.p == pytest.approx(expected.pvalue)  # type: ignore[union-attr]
+    assert found.p == found.t.p == pytest.approx(expected.pvalue)
     assert found.mde == minimum_detectable(found.estimate.sd, 8)
-    assert (found.flip.n, found.sign.attainable) == (8, 2 / 256)  # type: ignore[union-attr]
+    assert (found.flip.n, found.sign.attainable) == (8, 2 / 256)
 
 
 def test_fewer_than_five_pairs_are_points() -> None:
@@ -61,7 +61,7 @@ def test_fewer_than_five_pairs_are_points() -> None:
 def test_many_pairs_are_tested_by_sign_flips() -> None:
     random = np.random.default_rng(6)
     found = paired_effect(seeds(*random.normal(size=18)), seeds(*random.normal(size=18)))
-    assert found.p == found.flip.p  # type: ignore[union-attr]
+    assert found.p == found.flip.p
     assert found.estimate.interval == mean_interval(found.estimate.per_seed)
     assert found.flip_interval is None
 
@@ -69,14 +69,14 @@ def test_many_pairs_are_tested_by_sign_flips() -> None:
 def test_equal_differences_have_no_interval_but_a_test() -> None:
     found = paired_effect(seeds(*[1.0] * 6), seeds(*[1.5] * 6))
     assert (found.estimate.sd, found.estimate.interval, found.mde) == (0.0, None, None)
-    assert found.p == found.flip.p == 2 / 64  # type: ignore[union-attr]
+    assert found.p == found.flip.p == 2 / 64
     none = paired_effect(seeds(*[0.1 + 0.2] * 6), seeds(*[0.3] * 6))  # differs by rounding only
     assert (none.estimate.mean, none.p) == (0.0, 1.0)
 
 
 @settings(deadline=None)
 @given(NUMBERS, st.floats(0.1, 10), st.randoms(use_true_random=False))
-def test_swapped_arms_scales_and_orders(numbers, factor, random) -> None:  # type: ignore[no-untyped-def]
+def test_swapped_arms_scales_and_orders(numbers, factor, random) -> None:
     a, b = seeds(*numbers), seeds(*[x * x for x in numbers])
     one, other = paired_effect(a, b), paired_effect(b, a)
     assert other.estimate.mean == -one.estimate.mean
@@ -150,7 +150,7 @@ def test_a_lower_limit_never_widens_what_is_seen(numbers: list[float], limit: fl
 FACTORS = {"bias": ("none", "linear", "all"), "norm": ("layernorm", "rmsnorm"), "placement": ("pre", "post")}
 
 
-def study_of(loss, n_seeds: int = 6, leave=lambda levels, seed: False) -> Study:  # type: ignore[no-untyped-def]
+def study_of(loss, n_seeds: int = 6, leave=lambda levels, seed: False) -> Study:
     """One rate; the loss of each arm and seed is given."""
     runs = []
     for chosen in itertools.product(*FACTORS.values()):
@@ -176,7 +176,7 @@ def planted(levels: dict[str, str], seed: int) -> float:
 
 def test_planted_effects_come_out() -> None:
     found = named(study_of(planted))
-    means = {name: c.effect.estimate.mean for name, c in found.items()}  # type: ignore[attr-defined]
+    means = {name: c.effect.estimate.mean for name, c in found.items()}
     assert means == {
         "bias: linear − none": pytest.approx(0.2),
         "bias: all − none": pytest.approx(0.5 + 0.4 / 2),
@@ -221,20 +221,20 @@ def test_each_contrast_is_the_least_squares_coefficient_of_its_seed() -> None:
 def test_a_block_without_its_arm_is_left_out_and_named() -> None:
     found = named(study_of(planted, leave=lambda x, _: x["bias"] == "all" and x["placement"] == "post"))
     bias = found["bias: all − none"]
-    assert len(bias.blocks) == 2  # type: ignore[attr-defined]
-    assert bias.left_out[0] == (  # type: ignore[attr-defined]
+    assert len(bias.blocks) == 2
+    assert bias.left_out[0] == (
         "norm=layernorm, placement=post: no arm bias=all, norm=layernorm, placement=post"
     )
-    assert bias.effect.estimate.n == 6  # type: ignore[attr-defined]
+    assert bias.effect.estimate.n == 6
     crossed = found["bias: all − none × placement: post − pre"]
-    assert (crossed.blocks, crossed.effect.estimate.n) == ((), 0)  # type: ignore[attr-defined]
+    assert (crossed.blocks, crossed.effect.estimate.n) == ((), 0)
 
 
 def test_a_seed_without_one_of_its_runs_is_left_out_of_what_needs_it() -> None:
     whole = study_of(planted, leave=lambda x, seed: seed == 3 and x["bias"] == "all")
     found = named(whole)
-    assert found["bias: linear − none"].effect.estimate.n == 6  # type: ignore[attr-defined]
-    bias = found["bias: all − none"].effect.estimate  # type: ignore[attr-defined]
+    assert found["bias: linear − none"].effect.estimate.n == 6
+    bias = found["bias: all − none"].effect.estimate
     assert (bias.n, bias.n_missing) == (5, 1)
     assert bias.reasons[0].startswith("seed 3 left out: ")
 

@@ -55,7 +55,7 @@ def test_the_t_test_is_scipys(differences: list[float]) -> None:
 
 @settings(deadline=None)
 @given(DIFFERENCES, st.floats(0.01, 100), st.randoms(use_true_random=False))
-def test_blind_to_order_scale_and_which_arm_comes_first(differences, factor, random) -> None:  # type: ignore[no-untyped-def]
+def test_blind_to_order_scale_and_which_arm_comes_first(differences, factor, random) -> None:
     shuffled = random.sample(differences, len(differences))
     for test in (flip_test, sign_test):
         found = test(differences)
@@ -110,7 +110,7 @@ def test_holm_leaves_out_what_is_no_test() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12), st.randoms(use_true_random=False))
-def test_mean_and_spread_do_not_depend_on_the_order(values, random) -> None:  # type: ignore[no-untyped-def]
+def test_mean_and_spread_do_not_depend_on_the_order(values, random) -> None:
     assert mean_sd(values) == mean_sd(random.sample(values, len(values)))
     assert mean_sd(values) == pytest.approx((np.mean(values), np.std(values, ddof=1)), rel=1e-9, abs=1e-6)
 

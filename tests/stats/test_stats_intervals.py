@@ -84,7 +84,7 @@ def test_the_bootstrap_is_that_over_all_resamples() -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.floats(-5, 5), min_size=16, max_size=20, unique=True), st.randoms(use_true_random=False))
-def test_the_bootstrap_is_blind_to_order_and_mirrored_by_swapped_arms(values, random) -> None:  # type: ignore[no-untyped-def]
+def test_the_bootstrap_is_blind_to_order_and_mirrored_by_swapped_arms(values, random) -> None:
     found = bootstrap_interval(values)
     assert bootstrap_interval(random.sample(values, len(values))) == found
     mirrored = bootstrap_interval([-v for v in values])
@@ -121,10 +121,10 @@ def test_the_minimum_detectable_effect_has_a_power_of_four_fifths(n: int) -> Non
 def test_no_minimum_detectable_effect_without_spread_or_seeds() -> None:
     assert minimum_detectable(0.0, 8) is None
     assert minimum_detectable(1.0, 4) is None
-    assert minimum_detectable(2.0, 8) == 2 * minimum_detectable(1.0, 8)  # type: ignore[operator]
+    assert minimum_detectable(2.0, 8) == 2 * minimum_detectable(1.0, 8)
 
 
-def coverage(interval, sample, studies: int) -> float:  # type: ignore[no-untyped-def]
+def coverage(interval, sample, studies: int) -> float:
     """The share of intervals of samples with mean 0 that hold 0."""
     found = [interval(list(sample())) for _ in range(studies)]
     return float(np.mean([i.low <= 0 <= i.high for i in found]))

@@ -36,7 +36,7 @@ def test_an_arm_that_never_trains_has_no_best_rate() -> None:
 
 @settings(deadline=None)
 @given(st.lists(LOSSES, min_size=1, max_size=8), st.floats(1, 8), st.randoms())
-def test_bounded_split_and_blind_to_order(finals: list[float], start: float, random) -> None:  # type: ignore[no-untyped-def]
+def test_bounded_split_and_blind_to_order(finals: list[float], start: float, random) -> None:
     endings = grid(finals, start)
     found = lr_sensitivity(endings)
     assert 0 <= found.total <= start - found.best + 1e-12

@@ -17,7 +17,7 @@ RATES = (1e-3, 1e-2, 1e-1, 1.0)
 def run(arm: str, lr: float, seed: int, final: float | None, kind: Kind | None = None) -> Outcome:
     """One run; its verdict from its loss, if none is given."""
     lost = final is None or math.isnan(final)
-    found = kind or (Kind.diverged if lost else Kind.collapsed if final >= UNIGRAM else Kind.stable)  # type: ignore[operator]
+    found = kind or (Kind.diverged if lost else Kind.collapsed if final >= UNIGRAM else Kind.stable)
     levels = {"bias": arm}
     return Outcome(f"{arm}-{lr:g}-{seed}", arm, lr, str(seed), found, final, START, UNIGRAM, levels)
 
@@ -187,7 +187,7 @@ LOSS = st.one_of(st.floats(3.5, 6.5), st.just(math.nan))
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(LOSS, min_size=24, max_size=24), st.randoms(use_true_random=False))
-def test_nothing_depends_on_the_order_of_the_runs(finals, random) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_depends_on_the_order_of_the_runs(finals, random) -> None:
     runs = [
         run(arm, lr, seed, finals[8 * seed + 4 * a + i])
         for seed in range(3)
@@ -202,7 +202,7 @@ def test_nothing_depends_on_the_order_of_the_runs(finals, random) -> None:  # ty
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(4.0, 6.2), min_size=3, max_size=3), st.integers(0, 2), st.floats(0, 1))
-def test_a_loss_that_rises_above_the_best_rate_never_raises_the_edge(finals, place, more) -> None:  # type: ignore[no-untyped-def]
+def test_a_loss_that_rises_above_the_best_rate_never_raises_the_edge(finals, place, more) -> None:
     worse = [x + more if i == place else x for i, x in enumerate(finals)]
     before, after = (lr_half(Study.of(ladder("a", [4.0, *losses])), "a", "0") for losses in (finals, worse))
     assert after.lr <= before.lr * (1 + 1e-12)

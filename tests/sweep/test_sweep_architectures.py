@@ -41,7 +41,7 @@ def the_plan(tmp_path_factory: pytest.TempPathFactory) -> object:
     return plan(["experiment=architectures", f"run.root={root}", "optim.lr=1e-2", "seed=0"])
 
 
-def test_the_study_of_architectures_passes_the_guard_with_built_models(the_plan, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_the_study_of_architectures_passes_the_guard_with_built_models(the_plan, tmp_path: Path) -> None:
     configs = [cell.config for cell in the_plan.cells]
     descriptions = describe_models(configs, lambda _: None)
     check_confounds(the_plan, descriptions)
@@ -52,7 +52,7 @@ def test_the_study_of_architectures_passes_the_guard_with_built_models(the_plan,
     }  # fmt: skip
 
 
-def test_a_built_model_whose_bias_changes_its_weights_is_refused(the_plan) -> None:  # type: ignore[no-untyped-def]
+def test_a_built_model_whose_bias_changes_its_weights_is_refused(the_plan) -> None:
     """As with `own`, `none` and `all` of one preset, where a bias brought a norm along."""
     descriptions = describe_models([cell.config for cell in the_plan.cells], lambda _: None)
     assert differences(descriptions, {}) == []

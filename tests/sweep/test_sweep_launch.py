@@ -158,7 +158,7 @@ def test_no_run_stops_another(tiny: list[str], recorder: Any, marked: Any) -> No
     edited.config.write_text(edited.config.read_text().replace("lr: 0.003", "lr: 0.004"))
     Claim.take(done).finish(State.done)
 
-    class Watch(recorder):  # type: ignore[misc]
+    class Watch(recorder):
         def ended(self, result: Any) -> None:
             super().ended(result)
             if len(self.results) == 3:

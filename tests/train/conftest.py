@@ -54,7 +54,7 @@ class Bench:
         claim = Claim.take(folder)
         how.setdefault("announce", lambda _: None)
         outcome = train(folder, claim, config, self.data(config), **how)
-        claim.finish("done" if outcome.ending != "preempted" else "preempted")  # type: ignore[arg-type]
+        claim.finish("done" if outcome.ending != "preempted" else "preempted")
         return folder, outcome
 
 

@@ -23,9 +23,9 @@ def test_the_divisor_is_that_of_torch() -> None:
     parameters = [nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(2))]
     for parameter, value in zip(parameters, (3.0, -1.0), strict=True):
         parameter.grad = torch.full_like(parameter, value)
-    before = float(parameters[0].grad[0])  # type: ignore[index]
+    before = float(parameters[0].grad[0])
     norm = torch.nn.utils.clip_grad_norm_(parameters, 0.5)
-    after = float(parameters[0].grad[0])  # type: ignore[index]
+    after = float(parameters[0].grad[0])
     assert divisor(0.5, ClipOver.all, norms(float(norm), 0.0)) == pytest.approx(before / after, rel=1e-5)
 
 

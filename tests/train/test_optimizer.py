@@ -16,7 +16,7 @@ STEPS = 12
 
 def optim(**changes: object) -> OptimConfig:
     settings = {"lr": 0.03, "steps": STEPS, "warmup": 3.0, "cooldown": 2.0} | changes
-    return OptimConfig(**settings)  # type: ignore[arg-type]
+    return OptimConfig(**settings)
 
 
 def toy() -> nn.Module:

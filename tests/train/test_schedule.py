@@ -10,7 +10,7 @@ from ablate.train import factor
 
 def optim(**changes: object) -> OptimConfig:
     settings = {"steps": 100, "warmup": 10.0, "cooldown": 20.0, "final_lr": 0.1} | changes
-    return OptimConfig(**settings)  # type: ignore[arg-type]
+    return OptimConfig(**settings)
 
 
 def test_warm_up_moves_from_the_first_update_and_ends_at_the_peak() -> None:

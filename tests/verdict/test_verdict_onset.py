@@ -108,7 +108,7 @@ def test_a_row_that_is_not_finite_is_never_well_nor_is_any_after_it() -> None:
     [(flat(L0 + 2), Kind.diverged), (flat(U), Kind.collapsed), (towards(30.0, 12.0, 0.6), Kind.diverged)],
 )
 def test_the_onset_is_where_the_loss_leaves_its_path(after: object, kind: Kind) -> None:
-    made = curve(joined(healthy(), after, 0.6), STEPS)  # type: ignore[arg-type]
+    made = curve(joined(healthy(), after, 0.6), STEPS)
     verdict = judge(made, TH)
     assert (verdict.kind, verdict.step) == (kind, None)
     assert verdict.onset is not None
@@ -132,7 +132,7 @@ def test_a_run_that_rests_at_the_unigram_has_no_onset() -> None:
 
 @pytest.mark.parametrize("level", [healthy(), flat(L0), healthy(pace=0.5)])
 def test_other_runs_have_none(level: object) -> None:
-    verdict = judge(curve(level, STEPS), TH)  # type: ignore[arg-type]
+    verdict = judge(curve(level, STEPS), TH)
     assert verdict.kind in (Kind.stable, Kind.undertrained)
     assert verdict.onset is None
 

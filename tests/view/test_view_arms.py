@@ -9,12 +9,12 @@ from view_runs import made_run
 from ablate.view import Arms
 
 
-def labels(runs: list) -> list[str]:  # type: ignore[type-arg]
+def labels(runs: list) -> list[str]:
     arms = Arms.of(runs)
     return [arms.label(run) for run in runs]
 
 
-def factor_keys(runs: list) -> list[str]:  # type: ignore[type-arg]
+def factor_keys(runs: list) -> list[str]:
     return [factor.key for factor in Arms.of(runs).factors]
 
 

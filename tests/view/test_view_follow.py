@@ -127,7 +127,7 @@ def test_lines_without_a_terminal_are_few_and_tell_what_failed(tmp_path: Path) -
     between = [line for line in lines if "step" in line]
     assert 5 <= len(between) <= 10
     assert "loss 6.000" in between[0]
-    steps = [int(re.search(r"step (\d+)/", line)[1]) for line in between]  # type: ignore[index]
+    steps = [int(re.search(r"step (\d+)/", line)[1]) for line in between]
     early = {step for step, line in zip(steps, between, strict=True) if "so far" not in line}
     assert early == {step for step in steps if step <= 20}
     assert 0 < len(early) < len(between)

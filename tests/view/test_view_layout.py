@@ -24,7 +24,7 @@ def drawn(tab: object, width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     out = Terminal()
-    emit(tab, out)  # type: ignore[arg-type]
+    emit(tab, out)
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -66,7 +66,7 @@ LONG = [
 
 
 @pytest.mark.parametrize("make", [lambda: runs_table(LONG, LONG), lambda: study_table(LONG)])
-def test_tables_of_runs_fold_the_arm_at_its_factors(make, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_tables_of_runs_fold_the_arm_at_its_factors(make, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = drawn(make(), 80, monkeypatch)
     assert max(map(len, lines)) <= 80
     words = " ".join(lines).split()

@@ -50,7 +50,7 @@ class Page(HTMLParser):
         return sum(name == tag for name, _ in self.tags)
 
 
-def made(root: Path) -> tuple[Page, dict]:  # type: ignore[type-arg]
+def made(root: Path) -> tuple[Page, dict]:
     """The page without plotly.js, and the data inside it."""
     text = write_report(root, "s").read_text(encoding="utf-8")
     assert len(text) < LIMIT
@@ -61,11 +61,11 @@ def made(root: Path) -> tuple[Page, dict]:  # type: ignore[type-arg]
     return Page(rest), json.loads(data[1])
 
 
-def panels(data: dict, group: str) -> dict[str, dict]:  # type: ignore[type-arg]
+def panels(data: dict, group: str) -> dict[str, dict]:
     return {name: figure for name, figure in data["figures"].items() if name.startswith(f"{group}-")}
 
 
-def curves(data: dict, group: str) -> list[dict]:  # type: ignore[type-arg]
+def curves(data: dict, group: str) -> list[dict]:
     return [trace for figure in panels(data, group).values() for trace in figure["data"]]
 
 

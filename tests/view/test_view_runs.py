@@ -138,8 +138,8 @@ def test_records_hold_everything() -> None:
     (record,) = records(RUNS[2:3], RUNS)
     assert record["verdict"] == "diverged"
     assert record["arm"] == "bias=all"
-    assert record["config"]["optim.lr"] == 0.1  # type: ignore[index]
-    assert record["summary"]["reasons"] == ["because"]  # type: ignore[index]
+    assert record["config"]["optim.lr"] == 0.1
+    assert record["summary"]["reasons"] == ["because"]
 
 
 def test_study_table_takes_medians_over_seeds_and_counts_divergence_as_infinite() -> None:

@@ -23,7 +23,7 @@ def made_run(
     for key, item in (changes or {}).items():
         section, _, name = key.rpartition(".")
         if section:
-            raw.setdefault(section, {})[name] = item  # type: ignore[index]
+            raw.setdefault(section, {})[name] = item
         else:
             raw[name] = item
     identity = f"{number:012x}"

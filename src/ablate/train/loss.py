@@ -32,7 +32,7 @@ def token_loss(logits_BMV: Tensor, targets_BM: Tensor, z_loss: float) -> Loss:
     """Summed cross entropy, and the objective: z_loss · Σ log² Z added (PaLM, Chowdhery et al. 2022, §5)."""
     logits_NV = logits_BMV.reshape(-1, logits_BMV.shape[-1])
     target_N1 = targets_BM.reshape(-1, 1)
-    return Loss(*_TokenLoss.apply(logits_NV, target_N1, z_loss))  # type: ignore[no-untyped-call]
+    return Loss(*_TokenLoss.apply(logits_NV, target_N1, z_loss))  # type: ignore[no-untyped-call]  # torch's
 
 
 class _TokenLoss(torch.autograd.Function):

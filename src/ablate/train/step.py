@@ -99,7 +99,7 @@ class Stepper:
         total: Tensor | None = None
         for part in self._world.rows(examples).split(optim.accumulation):
             loss = example_loss(self.module, part, optim.z_loss)
-            (loss.objective / targets).backward()  # type: ignore[no-untyped-call]
+            (loss.objective / targets).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             total = loss.cross_entropy if total is None else total + loss.cross_entropy
         assert total is not None
         return total / targets
